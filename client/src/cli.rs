@@ -7,6 +7,8 @@ mod extensions;
 mod guard_rails;
 mod help;
 mod history;
+mod http;
+mod jobs;
 mod mcp;
 mod mcp_edit;
 mod models;
@@ -24,8 +26,9 @@ mod work;
 
 use clap::{Parser, Subcommand};
 
-/// The flag of agentd that gives new sessions the tool `task`, unless the settings say no.
-pub(crate) const TASK_FLAG: &str = "--task";
+/// The flags of agentd that give new sessions the tool `task`, commands that can be jobs, language servers, the web, and the tools `ast_grep`
+/// and `ast_edit`, unless the settings say no.
+pub(crate) const SESSION_FLAGS: [&str; 5] = ["--task", "--async", "--lsp", "--web", "--syntax"];
 
 pub(crate) use self::{
     chat::ChatOptions,
@@ -38,6 +41,8 @@ pub(crate) use self::{
     guard_rails::GuardRailOptions,
     help::with_help,
     history::HistoryOptions,
+    http::HttpOptions,
+    jobs::{Jobs, JobsKillOptions, JobsListOptions, JobsOutputOptions},
     mcp::{Mcp, McpListOptions, McpLoginOptions, McpLogoutOptions, McpTestOptions},
     mcp_edit::{McpAddOptions, McpDisableOptions, McpEnableOptions, McpEntryOptions, McpRemoveOptions},
     models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
@@ -82,6 +87,9 @@ pub(crate) enum Command {
     /// Pass JSON Lines through to a session: commands on stdin, answers and events on stdout
     Rpc(RpcOptions),
 
+    /// Answer prompts over HTTP, by server-sent events
+    Http(HttpOptions),
+
     /// List models: what they cost, what they can do, and whether there is a key for them
     Models(ModelsOptions),
 
@@ -125,6 +133,10 @@ pub(crate) enum Command {
 
     /// List the processes that work for sessions
     Ps(PsOptions),
+
+    /// List what works for sessions beside their runs, print its output, end it
+    #[command(subcommand)]
+    Jobs(Jobs),
 
     /// List the tools of a session, and choose those that the model can call
     Tools(ToolsOptions),

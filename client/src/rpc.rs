@@ -6,11 +6,12 @@ pub(crate) use agentd_rpc::{
     Abort, AbortScoped, AttachSession, Call, CallError, CleanOutputs, Client, CloneSession, CloseSession,
     DeleteHistory, DeleteSession, Diagnose, DiffCheckpoint, EventLine, ExplainSetting, FollowUp, Fork,
     GetArtifact, GetAuthStatus, GetAvailableModels, GetCapabilities, GetDaemonStatus, GetDiagnostics,
-    GetEntries, GetMcpServers, GetMessages, GetState, GetTools, Hello, IncomingEvents, ListArtifacts,
-    ListExtensions, ListModels, ListProcesses, ListSessions, Login, LoginFinish, LoginStart, Logout,
-    McpLoginFinish, McpLoginStart, McpLogout, OpenSession, PermissionResponse, Prompt, ReconnectMcpServer,
-    RegisterTools, RestartExtensions, RestoreCheckpoint, SearchHistory, SetActiveTools, SetModel,
-    SetPermissions, SetSessionName, SetupLocal, Shutdown, Steer, ToolResponse, UpdateModels, WatchSessions,
+    GetEntries, GetMcpServers, GetMessages, GetState, GetTools, Hello, IncomingEvents, JobOutput, KillJob,
+    ListArtifacts, ListExtensions, ListJobs, ListModels, ListProcesses, ListSessions, Login, LoginFinish,
+    LoginStart, Logout, McpLoginFinish, McpLoginStart, McpLogout, OpenSession, PermissionResponse, Prompt,
+    ReconnectMcpServer, RegisterTools, RestartExtensions, RestoreCheckpoint, SearchHistory, SetActiveTools,
+    SetModel, SetPermissions, SetSessionName, SetupLocal, Shutdown, Steer, ToolResponse, UpdateModels,
+    WatchSessions,
 };
 
 use crate::exit::{Exit, Fault};

@@ -1,6 +1,6 @@
 //! The one place that names concrete providers and tools.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use agentd_agent::{Tool, hooks::HookGate, observer::Observers};
 use agentd_ai::ExchangeMode;
@@ -10,21 +10,29 @@ use agentd_config::{
     models::{ModelRegistry, SharedModels},
 };
 use agentd_images::Images;
+use agentd_kernels::{EvalOptions, EvalTool, InterpreterSources, KernelPool, Language};
+use agentd_lsp::{DiagnosedTool, LspPlace, LspTool, SessionServers};
 use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
 use agentd_prompt_history::PromptRecorder;
-use agentd_protocol::tool::ToolSpec;
+use agentd_protocol::{
+    syntax::{AST_EDIT_TOOL, AST_GREP_TOOL},
+    tool::ToolSpec,
+    web::WEB_FETCH_TOOL,
+};
 use agentd_session::{
     Interner, Services, SubagentHosting, SubagentSlots, SupportCache, ToolContext, Toolbox,
 };
 #[cfg(target_os = "linux")]
 use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
-    AskTool, BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool,
-    ProposePlanTool, ReadTool, TodoTool, WriteTool,
+    AskTool, AstEditOptions, AstEditTool, AstGrepTool, BashFeatures, BashOptions, BashTool, ChangePlace,
+    EditTool, FileQueue, FindTool, GrepTool, LsTool, ProposePlanTool, ReadTool, SshTool, SyntaxProgram,
+    TodoTool, WriteTool,
     operations::{EditorAccess, EditorHost, EditorShell, FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
 };
+use agentd_web::{PdfReader, WebFetchTool, WebReader, WebSearchTool, WebStore, web_urls};
 use tokio_util::task::TaskTracker;
 
 use crate::{hub::ServiceInputs, record_replay};
@@ -69,11 +77,13 @@ fn shared(
 ) -> Services {
     let changes = FileQueue::new();
     let specs = Interner::default();
+    let web_store = WebStore::default();
     // A replay uses the models of the recording, whatever the configuration says now.
     let models = match &exchanges {
         ExchangeMode::Replayed(player) => SharedModels::fixed(ModelRegistry::only(player.models().to_vec())),
         ExchangeMode::Live | ExchangeMode::Recorded(_) => SharedModels::default(),
     };
+    let syntax = SyntaxProgram::beside_this_program(launcher.clone());
     let tasks = TaskTracker::new();
     Services {
         epoch,
@@ -85,7 +95,7 @@ fn shared(
         subagent_hosting: SubagentHosting::default(),
         subagent_slots: SubagentSlots::default(),
         prompt_recorder: PromptRecorder::new(tasks.clone()),
-        tasks,
+        tasks: tasks.clone(),
         models,
         child_environments: Interner::default(),
         auth_services: AuthServices::default(),
@@ -94,10 +104,14 @@ fn shared(
         outputs: OutputMeter::default(),
         sandbox_support: SupportCache::default(),
         mcp_servers: agentd_mcp::SharedServers::default(),
+        language_servers: Arc::default(),
         discovery: agentd_discovery::DiscoveryCache::default(),
         program_logs: agentd_session::ProgramLogs::default(),
+        kernels: KernelPool::new(tasks),
         undo: agentd_checkpoints::UndoServices::default(),
-        tools: Box::new(move |context| tools(context, &changes, &specs, editor.as_ref())),
+        tools: Box::new(move |context| {
+            tools(context, &changes, &specs, editor.as_ref(), (&web_store, syntax.as_ref()))
+        }),
     }
 }
 
@@ -108,7 +122,8 @@ fn hosts(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
     };
     let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
     let temp_dir = context.temp_dir.clone();
-    let host = SshHost::new(SshOptions { target, connections, commands: group, env, temp_dir });
+    let options = SshOptions { target, arguments: Vec::new(), connections, commands: group, env, temp_dir };
+    let host = SshHost::new(options);
     (Arc::new(host.clone()), Arc::new(host))
 }
 
@@ -136,12 +151,85 @@ fn local_shell(context: &ToolContext) -> LocalShell {
 fn features(context: &ToolContext) -> BashFeatures {
     let local = local_shell(context);
     let is_active = Arc::clone(&context.is_active);
-    let mut features = BashFeatures::of(context.bash.as_ref(), &context.background, &local, is_active);
+    let processes = (&context.background, &context.job_recorder);
+    let mut features = BashFeatures::of(
+        context.bash.as_ref(),
+        processes,
+        (&local, &context.shell_session),
+        is_active,
+        context.jobs,
+    );
     if context.ssh.is_some() {
         features.pty = None;
+        features.session = None;
         features.background = None;
+        features.jobs = None;
     }
     features
+}
+
+/// The language servers of a session, where it has some. `host` has the files on disk.
+fn language_servers(
+    context: &mut ToolContext,
+    host: &Arc<dyn FileHost>,
+    changes: &ChangePlace,
+) -> Option<Arc<SessionServers>> {
+    // Servers of this machine know no files of another one.
+    let parts = context.lsp.take().filter(|_| context.ssh.is_none())?;
+    let place = LspPlace {
+        cwd: context.cwd.clone(),
+        folders: context.folders.clone(),
+        home: context.home.clone(),
+        environment: Arc::clone(&context.environment),
+        sandbox: context.sandbox.clone(),
+        host: Arc::clone(host),
+        changes: changes.clone(),
+    };
+    Some(SessionServers::new(parts, place))
+}
+
+/// The tool `eval`, where the settings switch it on and one of its languages has an interpreter. Without that setting nothing is looked for.
+/// Cells run on this machine alone.
+fn eval_tool(context: &ToolContext, specs: &Interner<Arc<ToolSpec>>) -> Option<EvalTool> {
+    let setting = context.eval.as_ref().filter(|eval| eval.enabled == Some(true))?;
+    if context.ssh.is_some() {
+        return None;
+    }
+    let path = |set: &Option<String>| {
+        let set = set.as_deref()?;
+        let below_home = set.strip_prefix("~/").map(|rest| context.home.join(rest));
+        Some(below_home.unwrap_or_else(|| context.cwd.join(set)))
+    };
+    let (python, javascript) = (path(&setting.python), path(&setting.javascript));
+    let sources = InterpreterSources {
+        environment: &context.environment,
+        project: context.is_trusted.then_some(&*context.cwd),
+        python: python.as_deref(),
+        javascript: javascript.as_deref(),
+    };
+    let wanted: Vec<Language> = match &setting.languages {
+        Some(names) => names.iter().filter_map(|name| Language::of(name)).collect(),
+        None => Language::ALL.to_vec(),
+    };
+    let interpreters = EvalOptions::available(&wanted, |language| sources.find(language));
+    if interpreters.is_empty() {
+        return None;
+    }
+    let idle_ms = setting.idle_ms.unwrap_or(900_000);
+    let options = EvalOptions {
+        kernels: context.kernels.clone(),
+        interpreters,
+        environment: Arc::clone(&context.environment),
+        passed: setting.environment.clone().unwrap_or_default(),
+        sandbox: context.sandbox.clone(),
+        memory_bytes: setting.max_memory_bytes.unwrap_or(4 << 30),
+        idle: (idle_ms > 0).then(|| Duration::from_millis(idle_ms)),
+        most: setting.max_kernels.map_or(8, |most| usize::try_from(most.get()).unwrap_or(usize::MAX)),
+        outputs: context.outputs.clone(),
+        tools: Arc::clone(&context.cell_calls),
+        undo: context.undo.clone(),
+    };
+    Some(EvalTool::new(options).with_shared_spec(|spec| specs.intern(spec)))
 }
 
 /// The tools of one session, in the order in which models see them.
@@ -150,10 +238,11 @@ fn features(context: &ToolContext) -> BashFeatures {
 /// the settings say so: where files and commands are of this machine, and no sandbox has a say about them. Sessions share the tools'
 /// descriptions, those that depend on the session through `specs`.
 fn tools(
-    context: ToolContext,
+    mut context: ToolContext,
     changes: &FileQueue,
     specs: &Interner<Arc<ToolSpec>>,
     editor: Option<&EditorAccess>,
+    (web_store, syntax): (&WebStore, Option<&SyntaxProgram>),
 ) -> Toolbox {
     // Sessions share the queue, so that two changes of one file of this machine are not made at once. A path on another host is
     // another file.
@@ -175,9 +264,30 @@ fn tools(
         }
         None => Arc::clone(&shell),
     };
-    let features = features(&context);
+    let eval = eval_tool(&context, specs);
+    let mut features = features(&context);
+    if !Arc::ptr_eq(&commands, &shell) {
+        // What runs in the editor's terminal stays there.
+        features.session = None;
+        if let Some(jobs) = features.jobs.as_mut() {
+            jobs.auto_after = None;
+        }
+    }
+    let long_outputs = context.outputs.clone();
     let of_processes =
         features.background.as_ref().map(|feature| process_tools(&feature.list)).unwrap_or_default();
+    let place = ChangePlace {
+        queue: files.clone(),
+        host: Arc::clone(&texts),
+        undo: context.undo.clone(),
+        journals: context.journals.clone(),
+    };
+    let language_servers = language_servers(&mut context, &host, &place);
+    let pdf = PdfReader { processes: context.processes.clone(), program: "/proc/self/exe".into() };
+    let web = WebReader::new(web_store.clone(), context.web, Some(pdf));
+    let of_web = if (context.is_active)(WEB_FETCH_TOOL) { web_urls(&web) } else { Vec::new() };
+    let urls = context.urls.with(of_web);
+    let outputs = context.outputs.clone();
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(
             ReadTool::new()
@@ -185,7 +295,7 @@ fn tools(
                 .with_host(Arc::clone(&texts))
                 .with_artifacts(context.artifacts)
                 .with_own_files(context.own_files.clone())
-                .with_urls(context.urls),
+                .with_urls(urls.clone()),
         ),
         Arc::new(
             BashTool::new(BashOptions {
@@ -208,18 +318,51 @@ fn tools(
         Arc::new(
             WriteTool::new(files.clone())
                 .with_home(&context.home)
-                .with_host(texts)
+                .with_host(Arc::clone(&texts))
                 .with_own_files(context.own_files.clone())
-                .with_undo(context.undo),
+                .with_urls(urls)
+                .with_undo(context.undo.clone()),
         ),
         Arc::new(GrepTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
+    // Only where a session begins with one of them. A session that wants them without the program does without; `agentctl doctor` says so.
+    let wants_syntax = [AST_GREP_TOOL, AST_EDIT_TOOL].into_iter().any(|tool| (context.is_active)(tool));
+    if let Some(program) = syntax.filter(|program| wants_syntax && program.is_installed()) {
+        let (home, timeout) = (context.home.clone(), context.syntax_timeout);
+        tools.push(Arc::new(AstGrepTool::new(program.clone(), home.clone(), Arc::clone(&host), timeout)));
+        tools.push(Arc::new(AstEditTool::new(AstEditOptions {
+            program: program.clone(),
+            home,
+            host: Arc::clone(&host),
+            timeout,
+            place,
+            approval: context.change_approval,
+        })));
+    }
+    if let Some(hosts) = context.remote_hosts {
+        let share = |spec| specs.intern(spec);
+        tools.push(Arc::new(SshTool::new(hosts, long_outputs, share)));
+    }
     tools.push(Arc::new(TodoTool::new(context.todos, context.is_stored)));
     tools.push(Arc::new(AskTool::new(Arc::clone(&context.user), context.ask_timeout)));
     let (folder, user) = (context.own_files, context.user);
     tools.push(Arc::new(ProposePlanTool::new(folder, user, context.plans, context.plan_timeout)));
+    tools.push(Arc::new(WebFetchTool::new(web, outputs)));
+    tools.push(Arc::new(WebSearchTool::new(context.search)));
+    tools.extend(eval.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     tools.extend(of_processes);
+    if let Some(servers) = language_servers {
+        for tool in &mut tools {
+            let inner = Arc::clone(tool);
+            match inner.spec().name.as_str() {
+                "read" => *tool = DiagnosedTool::reading(inner, &servers),
+                "edit" | "write" => *tool = DiagnosedTool::changing(inner, &servers),
+                _ => {}
+            }
+        }
+        tools.push(Arc::new(LspTool::new(servers)));
+    }
     Toolbox { tools, changes: files, shell, gate: HookGate::default() }
 }

@@ -30,6 +30,10 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == agentd_session::PROBE_ARGUMENT) {
         return tell_sandbox_support();
     }
+    // The reader of one PDF file, with one thread.
+    if std::env::args_os().nth(1).is_some_and(|first| first == agentd_web::PDF_ARGUMENT) {
+        return agentd_web::run_pdf_text();
+    }
     // Within the mounts that bwrap made for a command.
     if std::env::args_os().nth(1).is_some_and(|first| first == agentd_sandbox::EXEC_ARGUMENT) {
         let error = agentd_sandbox::exec_confined(std::env::args_os().skip(2));

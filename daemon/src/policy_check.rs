@@ -6,6 +6,7 @@ use std::{
 };
 
 use agentd_config::{AgentDir, Environment, NoAgentDir, ProjectFolders, read_project_json, settings::load};
+use agentd_lsp::LSP_TOOL;
 use agentd_policy::{
     DecidingRule, Policy, PolicyDecision, PolicyError, PolicyOptions, ProjectPolicy, RuleLayer, RuleSource,
     Subject,
@@ -16,8 +17,11 @@ use agentd_protocol::policy_check::{
 use agentd_protocol::{
     ask::ASK_TOOL,
     jobs::WAIT_TOOL,
+    remote_hosts::SSH_TOOL,
     subagent::{TASK_TOOL, YIELD_TOOL},
+    syntax::{AST_EDIT_TOOL, AST_GREP_TOOL},
     todo::TODO_TOOL,
+    web::{WEB_FETCH_TOOL, WEB_SEARCH_TOOL, host_of},
 };
 use agentd_tools::resolve_path_argument;
 
@@ -116,12 +120,22 @@ fn verdict(policy: &Policy, example: &PolicyExample, cwd: &Path) -> PolicyDecisi
         .path
         .as_ref()
         .map(|path| resolve_path_argument(path, cwd, home).unwrap_or_else(|_| cwd.to_owned()));
+    let host = example.domain.as_deref().and_then(host_of);
     let subject = match (tool, &example.command, &path) {
+        // As in a rule: the host, then the command.
+        (SSH_TOOL, Some(text), _) => {
+            let (host, text) = text.trim_start().split_once(' ').unwrap_or((text, ""));
+            Subject::RemoteCommand { host, text }
+        }
         (_, Some(text), _) => Subject::Command { text, folder: cwd, variables: &[] },
-        ("read" | "ls", _, Some(path)) => Subject::Read { path, is_deep: false },
-        ("grep" | "find", _, Some(path)) => Subject::Read { path, is_deep: true },
+        ("read" | "ls" | LSP_TOOL, _, Some(path)) => Subject::Read { path, is_deep: false },
+        ("grep" | "find" | AST_GREP_TOOL | AST_EDIT_TOOL, _, Some(path)) => {
+            Subject::Read { path, is_deep: true }
+        }
         ("write" | "edit", _, Some(path)) => Subject::Write { path },
         (TODO_TOOL | ASK_TOOL | TASK_TOOL | WAIT_TOOL | YIELD_TOOL, ..) => Subject::OwnNotes,
+        (WEB_FETCH_TOOL, ..) => Subject::Web { host: host.as_deref() },
+        (WEB_SEARCH_TOOL, ..) => Subject::Web { host: None },
         _ => Subject::Other,
     };
     policy.decide(tool, subject)
@@ -134,6 +148,7 @@ fn shown(PolicyDecision { action, rule, reason, parsed, .. }: PolicyDecision) ->
         tool: rule.tool,
         command: rule.command,
         path: rule.path,
+        domain: rule.domain,
         action: rule.action,
         reason: rule.reason,
     });

@@ -39,8 +39,9 @@ use crate::{
     explain::{ExplainSettingParams, SettingExplanation},
     extensions::ExtensionList,
     host_tools::{HostTools, SetHostToolsParams},
+    host_uris::{HostUriSchemes, SetHostUriSchemesParams},
     isolation::IsolationMerge,
-    jobs::{JobInfo, JobList, JobOutput, JobParams},
+    jobs::{JobInfo, JobList, JobOutput, JobOutputParams, JobParams},
     mcp::{
         McpLoginCancelParams, McpLoginCancelled, McpLoginFinishParams, McpLoginStartParams, McpLoginStarted,
         McpLogout, McpLogoutParams, McpServers, ReconnectMcpServerParams, SetMcpServerParams,
@@ -55,7 +56,7 @@ use crate::{
     storage::{ArtifactList, ArtifactPart, CleanOutputsParams, CleanedOutputs, GetArtifactParams},
     subagent::{
         GetSubagentMessagesParams, SetSubagentSubscriptionParams, SubagentList, SubagentMessages,
-        SubagentPatchParams,
+        SubagentPatchParams, SubagentSubscriptionSet,
     },
     todo::{SetTodosParams, Todos},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
@@ -178,7 +179,7 @@ commands! {
     /// Stops a background process or a subagent; answered when it has ended.
     KillJob = "kill_job": JobParams => JobInfo | Session, Control, OpenedSession, no_work;
     /// The output of a background process, or the result of a subagent.
-    JobOutput = "job_output": JobParams => JobOutput | Session, Observe, VisibleSession, no_work;
+    JobOutput = "job_output": JobOutputParams => JobOutput | Session, Observe, VisibleSession, no_work;
     /// Brings the changes of a subagent back that worked in a copy, where that was not done yet.
     ApplyPatch = "apply_patch": SubagentPatchParams => IsolationMerge | Session, Control, OpenedSession, no_work;
     /// Throws such changes away.
@@ -212,6 +213,10 @@ commands! {
     /// `host_tool_call`. For the current session, and every one that the connection goes on to. They are removed when the connection
     /// ends.
     SetHostTools = "set_host_tools": SetHostToolsParams => HostTools | ClientTool, Control, OpenedSession, no_work;
+    /// Serves URLs of further schemes to the tools `read` and `write`, in the words of omp's clients: they replace those of the command
+    /// before, and each read and write arrives as `host_uri_request`. For the current session, and every one that the connection goes on
+    /// to. They are removed when the connection ends.
+    SetHostUriSchemes = "set_host_uri_schemes": SetHostUriSchemesParams => HostUriSchemes | ClientTool, Control, OpenedSession, no_work;
     /// Removes tools that this connection registered. Calls in progress can still be answered.
     UnregisterTools = "unregister_tools": UnregisterToolsParams => UnregisteredTools | ClientTool, Control, VisibleSession, no_work;
     /// Answers a `tool_request`.
@@ -251,7 +256,8 @@ commands! {
     /// Stores a provider's key in `auth.json`, for every session and program from now.
     Login = "login": LoginParams => Login | Admin, Control, Never, no_work;
     /// Begins a login with a provider's account instead of a key: the answer says what to do in a browser. One login
-    /// for a provider is in progress at a time.
+    /// for a provider is in progress at a time. Where an extension of the session that `sessionId` names, or of the current one, logs in to
+    /// the provider, that extension does it: its questions are dialogs of the session, and `login_update` tells the rest.
     LoginStart = "login_start": LoginStartParams => LoginStarted | Admin, Control, Never, no_work;
     /// Waits until a login is complete and stored. When the last client that waits disconnects, the login is given up.
     LoginFinish = "login_finish": LoginFinishParams => Login | Admin, Control, Never, no_work;
@@ -295,7 +301,7 @@ commands! {
     /// Ends `watch_sessions`.
     UnwatchSessions = "unwatch_sessions": NoParams => NoData | Daemon, Observe, Always, no_work;
     /// Chooses which events about subagents this connection gets; none at first.
-    SetSubagentSubscription = "set_subagent_subscription": SetSubagentSubscriptionParams => NoData | Daemon, Observe, Always, no_work;
+    SetSubagentSubscription = "set_subagent_subscription": SetSubagentSubscriptionParams => SubagentSubscriptionSet | Daemon, Observe, Always, no_work;
     /// The processes that work for sessions.
     ListProcesses = "list_processes": ListProcessesParams => ProcessList | Daemon, Observe, VisibleSession, no_work;
     /// The state of the daemon.

@@ -71,19 +71,48 @@ pub struct LoginStarted {
     pub login_id: String,
     /// The provider.
     pub provider: String,
-    /// The flow of the login.
-    pub flow: LoginFlow,
-    /// The address for the user to open in a browser: `http` or `https`.
-    pub url: String,
-    /// The code for the user to type there; only in the flow `device`.
+    /// The flow of the login; absent where an extension of the session logs in: it asks by dialogs, and tells the rest by `login_update`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<LoginFlow>,
+    /// The address for the user to open in a browser: `http` or `https`. Absent where an extension asks something first, or needs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What an extension says to do there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// The code for the user to type there: in the flow `device`, and where an extension names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_code: Option<String>,
     /// Where the browser comes back to, on the daemon's machine; of the flow `browser`. From another machine it cannot: then
     /// the user pastes the address that the browser ended at, or the code that it shows (`login_finish` with `code`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
-    /// The time limit of the login in seconds.
-    pub expires_in_seconds: u64,
+    /// The time limit of the login in seconds; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_seconds: Option<u64>,
+}
+
+/// What an extension tells of a login that it does, after the answer to `login_start`. It may come a moment before that answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoginUpdate {
+    /// The login.
+    pub login_id: String,
+    /// The provider.
+    pub provider: String,
+    /// An address for the user to open in a browser: `http` or `https`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What to do there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// The code for the user to type there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_code: Option<String>,
+    /// How far the login is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// The fields of `login_finish`.
@@ -93,7 +122,8 @@ pub struct LoginStarted {
 pub struct LoginFinishParams {
     /// The login.
     pub login_id: String,
-    /// The address or code that the user pasted. A useless one is refused, and the login continues.
+    /// The address or code that the user pasted. A useless one is refused, and the login continues. A login of an extension asks for it
+    /// by a dialog.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

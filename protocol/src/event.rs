@@ -15,15 +15,18 @@ use crate::{
     budget::BudgetReached,
     chunked::{Ready, RpcChunk, RpcFrameError},
     client_tools::{ToolCancel, ToolRequest},
+    credentials::LoginUpdate,
     daemon::{Lagged, SessionActivity, SessionChanged, SessionClosed, SessionOpened},
     host_tools::{HostToolCall, HostToolCancel},
+    host_uris::{HostUriCancel, HostUriRequest},
     isolation::IsolationMerge,
+    jobs::{JobEnd, JobStart},
     mcp::McpServersChange,
     permissions::PermissionsChanged,
     prompt_result::{PromptResult, SessionSettled},
     resources::AvailableCommandsUpdate,
     stream_rules::TtsrTriggered,
-    subagent::{SubagentLifecycle, SubagentProgressed},
+    subagent::{SubagentEvent, SubagentLifecycle, SubagentProgressed},
     todo::TodoReminder,
     tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
@@ -146,6 +149,10 @@ events! {
     BashExecutionUpdate = "bash_execution_update",
     /// A background process of the tool `bash` ended; only after `hello`.
     ProcessEnd = "process_end",
+    /// A job began: a background process or a subagent; only after `hello`.
+    JobStart = "job_start",
+    /// A job ended; only after `hello`.
+    JobEnd = "job_end",
     /// A tool call changed files, and what it changed is kept; only after `hello`.
     CheckpointCreated = "checkpoint_created",
     /// The MCP servers of the session, their states or their tools have changed; only after `hello`.
@@ -168,6 +175,8 @@ events! {
     SubagentLifecycle = "subagent_lifecycle",
     /// A subagent has got on with its work; only after `set_subagent_subscription`.
     SubagentProgressed = "subagent_progress",
+    /// An event of the session of a subagent; only after `set_subagent_subscription` with `events`.
+    SubagentEvent = "subagent_event",
     /// The changes of a subagent that worked in a copy were brought back, or could not be; only after `set_subagent_subscription`.
     IsolationMerge = "isolation_merge",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
@@ -183,6 +192,8 @@ events! {
     AvailableCommandsUpdate = "available_commands_update",
     /// An extension failed; the session goes on.
     ExtensionError = "extension_error",
+    /// An extension tells of a login that it does: an address to open, a code to type there, or how far it is; only after `login_start`.
+    LoginUpdate = "login_update",
     /// A question to the user is answered or closed; only after `hello` with `sessions`.
     UiRequestResolved = "ui_request_resolved",
     /// A session was opened; only after `watch_sessions`.
@@ -205,6 +216,10 @@ events! {
     HostToolCall = "host_tool_call",
     /// A call of a host's tool needs no answer any more; only to the connection that sent `set_host_tools`.
     HostToolCancel = "host_tool_cancel",
+    /// The model reads or writes a URL of a host; only to the connection that sent `set_host_uri_schemes`.
+    HostUriRequest = "host_uri_request",
+    /// A read or write of a host's URL needs no answer any more; only to the connection that sent `set_host_uri_schemes`.
+    HostUriCancel = "host_uri_cancel",
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub const NEVER_FILTERED: &[&str] = &[
     "extension_ui_request",
     "ui_request_resolved",
     "extension_error",
+    "login_update",
     "session_opened",
     "session_changed",
     "session_activity",
@@ -25,11 +26,14 @@ pub const NEVER_FILTERED: &[&str] = &[
     "tool_cancel",
     "host_tool_call",
     "host_tool_cancel",
+    "host_uri_request",
+    "host_uri_cancel",
     "prompt_result",
     "session_settled",
     "available_commands_update",
     "subagent_lifecycle",
     "subagent_progress",
+    "subagent_event",
     "isolation_merge",
 ];
 

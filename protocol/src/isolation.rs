@@ -28,6 +28,18 @@ pub enum IsolationMode {
     Branch,
 }
 
+/// Where the message of a commit for what a subagent has not committed itself comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CommitMessages {
+    /// From its id and the first line of its task.
+    #[default]
+    Generic,
+    /// From the model of the session that started it, which is shown the changes. Where it gives none, as `generic`.
+    Ai,
+}
+
 /// How the merging of a subagent's changes ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

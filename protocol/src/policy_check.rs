@@ -39,6 +39,9 @@ pub struct PolicyExample {
     /// The path of other tools; relative ones are in the session's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// The host, or a URL, for `web_fetch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
     /// What the example is about: for who reads the file, and not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
@@ -77,6 +80,9 @@ pub struct VerdictRule {
     /// Its pattern of paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Its host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
     /// What it does.
     pub action: PermissionAction,
     /// Its reason.

@@ -91,8 +91,8 @@ pub struct SessionState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_settled: Option<bool>,
     /// Whether something is under way that can begin a run without a further command: a command of an extension, a message that waits
-    /// for the prompt of an MCP server, the start of extensions, the question whether an interrupted turn goes on, a subagent whose
-    /// end wakes the session (setting `task.wakeUp`).
+    /// for the prompt of an MCP server, the start of extensions, the question whether an interrupted turn goes on, a job whose end
+    /// wakes the session (setting `task.wakeUp`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_pending_async_work: Option<bool>,
     /// The ids of the tool calls that have begun and not ended, in the order in which they began.

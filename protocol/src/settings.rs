@@ -7,6 +7,8 @@ mod daemon;
 pub mod defaults;
 mod discovery;
 mod editors;
+mod eval;
+mod lsp;
 mod models;
 mod packages;
 mod permissions;
@@ -14,11 +16,14 @@ mod plan;
 mod prompt_history;
 mod sandbox;
 mod shell_hooks;
+mod ssh;
+mod syntax;
 mod task;
 mod telemetry;
 mod todo;
 mod ttsr;
 mod undo;
+mod web;
 
 use std::collections::BTreeMap;
 
@@ -35,11 +40,14 @@ pub use self::{
     ask::AskSettings,
     budgets::{BudgetLimits, BudgetSettings, UnknownPrice, parse_count, parse_dollars, parse_duration},
     commands::{
-        BashSettings, ChildEnvironmentSettings, Intercept, InterceptRule, ProcessSettings, matches_pattern,
+        AsyncSettings, AutoBackgroundSettings, BashSettings, ChildEnvironmentSettings, Intercept,
+        InterceptRule, ProcessSettings, matches_pattern,
     },
     daemon::{ClientToolSettings, DaemonSettings, LimitSettings, StorageSettings},
     discovery::DiscoverySettings,
     editors::AcpSettings,
+    eval::EvalSettings,
+    lsp::{LspDiagnosticsOnEdit, LspSettings},
     models::{
         BranchSummarySettings, CompactionOverride, CompactionSettings, DeadlineSettings, ImageSettings,
         ProviderRetrySettings, RetrySettings, StallPolicy, ThinkingBudgetSettings, TimeLimit,
@@ -50,11 +58,14 @@ pub use self::{
     prompt_history::PromptHistorySettings,
     sandbox::{NamespaceMaker, NetworkAccess, SandboxMode, SandboxSettings},
     shell_hooks::ShellHookSettings,
+    ssh::{SshHostKeys, SshSettings},
+    syntax::SyntaxSettings,
     task::{IsolationSettings, TaskIsolationSettings, TaskSettings},
     telemetry::{TelemetryProtocol, TelemetrySettings},
     todo::TodoSettings,
     ttsr::{RuleContextMode, RuleInterruptMode, RuleRepeatMode, StreamRuleSettings},
     undo::UndoSettings,
+    web::{WebSearchProvider, WebSearchSettings, WebSettings},
 };
 
 /// The settings that this version of agentd reads. Every key is optional; a key of another product is ignored.
@@ -82,6 +93,10 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
     pub fallback_models: Option<Vec<String>>,
+    /// Models by roles, such as `{"smol": "anthropic/claude-haiku-4-5"}`: where a model is named, `@smol` stands for it. agentd itself uses
+    /// `smol` for the agent `sonic`, and `plan` in plan mode; without them, the session's model counts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub model_roles: BTreeMap<String, String>,
     /// The delivery of steering messages; default `one-at-a-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "one-at-a-time")))]
@@ -176,6 +191,9 @@ pub struct Settings {
     /// Features of the tool `bash` beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,
+    /// Commands of the tool `bash` as jobs.
+    #[serde(rename = "async", skip_serializing_if = "Option::is_none")]
+    pub async_jobs: Option<AsyncSettings>,
     /// Sessions of editors (`agentd acp`). Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acp: Option<AcpSettings>,
@@ -191,12 +209,30 @@ pub struct Settings {
     /// The tool `todo`, by which the model keeps a list of what is to be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub todo: Option<TodoSettings>,
+    /// The tools `ast_grep` and `ast_edit`, which search and change code by its structure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syntax: Option<SyntaxSettings>,
+    /// The tool `ssh`, which runs commands on other hosts. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssh: Option<SshSettings>,
+    /// The tool `eval`, which runs cells of code. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eval: Option<EvalSettings>,
     /// The tool `task`, which starts subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskSettings>,
+    /// Language servers. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lsp: Option<LspSettings>,
     /// How isolated copies of the repository are made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationSettings>,
+    /// Reading the web. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebSettings>,
+    /// Searching the web. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<WebSearchSettings>,
     /// The tool `ask`, by which the model asks the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskSettings>,

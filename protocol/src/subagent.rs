@@ -11,6 +11,15 @@ pub const TASK_TOOL: &str = "task";
 /// The name of the tool by which a subagent hands in its result.
 pub const YIELD_TOOL: &str = "yield";
 
+/// What URLs of subagents begin with: `read` gives their results, `write` sends them messages.
+pub const AGENT_URL: &str = "agent://";
+
+/// What URLs of the work of subagents begin with.
+pub const HISTORY_URL: &str = "history://";
+
+/// The `customType` of a message of another agent to a session's model; its `details` have the sender's id as `from`.
+pub const AGENT_MESSAGE: &str = "agentd.agent-message";
+
 /// The `customType` of the entries by which a session knows its subagents: `{"subagents":[…]}`, each a [`SubagentSnapshot`]. A later one
 /// with the same id takes the place of an earlier one.
 pub const SUBAGENT_ENTRY: &str = "agentd.subagents";
@@ -29,6 +38,8 @@ pub enum AgentSource {
     User,
     /// A file of the project.
     Project,
+    /// An extension, which runs it by itself.
+    Extension,
 }
 
 /// The state of a subagent.
@@ -112,6 +123,9 @@ pub struct SubagentSnapshot {
     /// The call of the tool that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_tool_call_id: Option<String>,
+    /// Whether it works in a copy of the repository, so that it cannot go on when it has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub isolated: bool,
     /// Why it failed or was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -233,6 +247,79 @@ pub enum StructuredStatus {
 pub struct SubagentLifecycle {
     /// The subagent as it is now.
     pub subagent: SubagentSnapshot,
+    /// The same in the form that omp's clients read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Box<SubagentLifecyclePayload>>,
+}
+
+/// What omp's clients read of the beginning or the end of a subagent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentLifecyclePayload {
+    /// Its id.
+    pub id: String,
+    /// Its place among the subagents of its session, from 0.
+    pub index: u64,
+    /// The name of its definition.
+    pub agent: String,
+    /// Where that comes from.
+    pub agent_source: AgentSource,
+    /// What happened.
+    pub status: SubagentMilestone,
+    /// The file of its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+    /// The call of the tool that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
+    /// Whether its call does not wait for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detached: bool,
+}
+
+/// A beginning or an end, in omp's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum SubagentMilestone {
+    /// It waits for its turn, or is at work.
+    Started,
+    /// It has handed in its result.
+    Completed,
+    /// It ended without one.
+    Failed,
+    /// It was stopped, or the daemon ended.
+    Aborted,
+}
+
+impl From<SubagentStatus> for SubagentMilestone {
+    fn from(status: SubagentStatus) -> Self {
+        match status {
+            SubagentStatus::Pending | SubagentStatus::Running => Self::Started,
+            SubagentStatus::Completed => Self::Completed,
+            SubagentStatus::Failed => Self::Failed,
+            SubagentStatus::Aborted | SubagentStatus::Interrupted => Self::Aborted,
+        }
+    }
+}
+
+impl SubagentLifecycle {
+    /// The event about a subagent; `detached` is whether its call does not wait for it.
+    #[must_use]
+    pub fn new(subagent: SubagentSnapshot, detached: bool) -> Self {
+        let payload = SubagentLifecyclePayload {
+            id: subagent.id.clone(),
+            index: subagent.index,
+            agent: subagent.agent.clone(),
+            agent_source: subagent.agent_source,
+            status: subagent.status.into(),
+            session_file: subagent.session_file.clone(),
+            parent_tool_call_id: subagent.parent_tool_call_id.clone(),
+            detached,
+        };
+        Self { subagent, payload: Some(Box::new(payload)) }
+    }
 }
 
 /// A subagent has got on with its work; at most every 150 ms for each. For the same clients.
@@ -243,6 +330,114 @@ pub struct SubagentProgressed {
     pub id: String,
     /// Its work so far.
     pub progress: SubagentProgress,
+    /// The same in the form that omp's clients read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Box<SubagentProgressPayload>>,
+}
+
+/// What omp's clients read of the work of a subagent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentProgressPayload {
+    /// Its place among the subagents of its session, from 0.
+    pub index: u64,
+    /// The name of its definition.
+    pub agent: String,
+    /// Where that comes from.
+    pub agent_source: AgentSource,
+    /// What it was asked to do.
+    pub task: String,
+    /// The call of the tool that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
+    /// The file of its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+    /// Whether its call does not wait for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detached: bool,
+    /// Its work.
+    pub progress: SubagentWork,
+}
+
+/// The work of a subagent so far, in omp's words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentWork {
+    /// Its place among the subagents of its session, from 0.
+    pub index: u64,
+    /// Its id.
+    pub id: String,
+    /// The name of its definition.
+    pub agent: String,
+    /// Where that comes from.
+    pub agent_source: AgentSource,
+    /// Its state: `pending`, `running`, `completed`, `failed` or `aborted`.
+    pub status: SubagentStatus,
+    /// What it was asked to do.
+    pub task: String,
+    /// The tool that works for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_tool: Option<String>,
+    /// The beginning of that tool's arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_tool_args: Option<String>,
+    /// The calls that ended last, the newest first; at most five.
+    pub recent_tools: Vec<SubagentToolCall>,
+    /// The last lines that it said; at most five.
+    pub recent_output: Vec<String>,
+    /// Its tool calls.
+    pub tool_count: u64,
+    /// Answers of its model.
+    pub requests: u64,
+    /// The tokens of its answers, input and output.
+    pub tokens: u64,
+    /// Their cost in US dollars.
+    #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
+    pub cost: f64,
+    /// Milliseconds since it began.
+    pub duration_ms: u64,
+    /// The model that answers, as `provider/id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_model: Option<String>,
+}
+
+/// A tool call of a subagent that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentToolCall {
+    /// The tool.
+    pub tool: String,
+    /// The beginning of its arguments.
+    pub args: String,
+    /// When it ended, in milliseconds since 1970.
+    pub end_ms: u64,
+}
+
+/// An event of the session of a subagent. For clients that asked for `events`. It is no event of the session that it is told in: it has no
+/// `seq`. A client that does not keep up misses some, and then gets an event `lagged`, whose `fromSeq` is the first that it missed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentEvent {
+    /// Whose event it is, and the event.
+    pub payload: SubagentEventPayload,
+    /// The session that the subagent works for.
+    pub session_id: String,
+}
+
+/// An event of a subagent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SubagentEventPayload {
+    /// The subagent's id.
+    pub id: String,
+    /// The event, as clients of its session get it.
+    pub event: Value,
 }
 
 /// The fields of `apply_patch` and `discard_patch`.
@@ -264,14 +459,25 @@ pub enum SubagentSubscription {
     Off,
     /// `subagent_lifecycle` and `subagent_progress`.
     Progress,
+    /// These, and all events of their sessions as `subagent_event`.
+    Events,
 }
 
 /// The fields of `set_subagent_subscription`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetSubagentSubscriptionParams {
-    /// Which events this connection gets from now on.
+    /// Which events this connection gets from now on; `level` in the words of omp's clients.
+    #[serde(alias = "level")]
     pub subscription: SubagentSubscription,
+}
+
+/// The answer to `set_subagent_subscription`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SubagentSubscriptionSet {
+    /// Which events this connection gets.
+    pub level: SubagentSubscription,
 }
 
 /// The answer to `get_subagents`.

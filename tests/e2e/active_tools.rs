@@ -47,7 +47,21 @@ fn get_tools_says_everything_about_each() {
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let tools = daemon.done(json!({"type": "get_tools"}))["tools"].clone();
-    assert_eq!(names(&tools), ["read", "bash", "edit", "write", "grep", "find", "ls", "todo", "ask", "task"]);
+    let built_in = [
+        "read",
+        "bash",
+        "edit",
+        "write",
+        "grep",
+        "find",
+        "ls",
+        "todo",
+        "ask",
+        "web_fetch",
+        "web_search",
+        "task",
+    ];
+    assert_eq!(names(&tools), built_in);
     assert_eq!(active(&mut daemon), DEFAULT);
     let read = &tools[0];
     assert_eq!(
@@ -278,8 +292,8 @@ fn agentctl_tools_without_an_id_lists_those_of_a_new_session() {
     let said = ctl::run(&home, &["tools"]);
     assert_eq!(said.code, 0, "{said:?}");
     let lines: Vec<&str> = said.stdout.lines().collect();
-    assert_eq!(lines.len(), 10, "{said:?}");
-    assert!(lines[0].starts_with("* read   built in  "), "{said:?}");
+    assert_eq!(lines.len(), 12, "{said:?}");
+    assert!(lines[0].starts_with("* read        built in  "), "{said:?}");
     assert!(lines[4].starts_with("* grep ") && lines[5].starts_with("  find "), "{said:?}");
     // Each tool has name, label, description, schema, snippet and guidelines.
     let said = ctl::run(&home, &["tools", "--json"]);
@@ -317,7 +331,7 @@ fn agentctl_tools_changes_a_session_with_a_daemon_and_without() {
     let tool = json!({"name": "open", "description": "Opens a file.", "parameters": {"type": "object"}});
     client.done(json!({"type": "register_tools", "tools": [tool]}));
     let said = ctl::run(&home, &["tools", "aaaa"]);
-    assert_says(&said.stdout, &["* open   editor    Opens a file."]);
+    assert_says(&said.stdout, &["* open        editor    Opens a file."]);
     for args in [["--activate", "grepp"], ["--deactivate", "grepp"]] {
         let refused = ctl::run(&home, &[&["tools", "aaaa"][..], &args].concat());
         assert_eq!(refused.code, 1, "{refused:?}");

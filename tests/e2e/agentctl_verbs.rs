@@ -249,6 +249,7 @@ fn watch_tells_what_is_live_and_what_changes() {
     watching.wait_for_stdout("aaaa-1  idle, 1 client");
     watching.wait_for_stderr("Ctrl-C ends it");
     let mut raw = Ctl::start(&home, &["watch", "--json"]);
+    raw.wait_for_stderr("Ctrl-C ends it");
     // Both are separate clients of the daemon, and each gets the changes that it watches.
     open(&mut client, &home, "aaab-2");
     watching.wait_for_stdout("aaab-2  opened");

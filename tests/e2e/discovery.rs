@@ -236,3 +236,26 @@ fn an_item_is_switched_off_and_on() {
     let written = fs::read_to_string(home.agent_dir().join("settings.json")).expect("the settings");
     assert!(!written.contains("rule:general") && written.contains("skill:notes"), "{written}");
 }
+
+#[test]
+fn only_the_skills_that_are_named_count_where_some_are() {
+    let (server, home) = repository();
+    home.settings(&json!({"discovery": {"includeSkills": ["write-*"]}}));
+    for name in ["write-docs", "draft"] {
+        home.write_agent(&format!("skills/{name}/SKILL.md"), "---\ndescription: For something\n---\nText.\n");
+    }
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let skills = items(&mut daemon, "skills");
+    let of = |name: &str| {
+        let item = named(&skills, name);
+        (item["counts"].clone(), item["reason"].clone())
+    };
+    assert_eq!(of("write-docs"), (json!(true), Value::Null));
+    for name in ["draft", "notes"] {
+        assert_eq!(of(name), (json!(false), json!("left out by discovery.includeSkills")), "{name}");
+    }
+    daemon.prompt("Hi");
+    let prompt = system(&server, 0);
+    assert!(prompt.contains("<name>write-docs<") && !prompt.contains("<name>draft<"), "{prompt}");
+    assert!(!prompt.contains("<name>notes<"), "{prompt}");
+}

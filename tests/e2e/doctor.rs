@@ -112,6 +112,7 @@ fn checks_come_in_order_and_a_key_is_named_and_never_shown() {
             "auth_file",
             "model",
             "sessions",
+            "language_servers",
             "shell",
             "processes",
             "sandbox",

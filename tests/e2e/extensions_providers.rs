@@ -293,3 +293,123 @@ fn an_extension_renews_the_login_of_its_provider() {
     expected["type"] = "oauth".into();
     assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON")["own"], expected);
 }
+
+/// A provider with a model of each kind that does not chat.
+fn media() -> Value {
+    json!({"kind": "provider", "name": "media", "config": {
+        "apiKey": "sk-media", "api": "shapes", "baseUrl": "http://127.0.0.1:1", "headers": {"x-team": "blue"},
+        "images": {"shapes": {"generateImages": {"cb": 11}}}, "classifiers": {"judge": {"classify": {"cb": 12}}},
+        "models": [
+            {"id": "i", "type": "image", "name": "I", "input": ["text"], "output": ["image"], "headers": {"x-own": "i"}},
+            {"id": "c", "type": "classifier", "name": "C", "api": "judge", "input": ["text"], "contextWindow": 1000},
+            {"id": "other", "type": "classifier", "name": "O", "input": ["text"], "contextWindow": 1000},
+        ],
+    }})
+}
+
+#[test]
+fn an_extension_runs_models_that_make_images_and_that_classify() {
+    let server = MockServer::start([]);
+    let context = json!({"input": [{"type": "text", "text": "A circle."}]});
+    let given = json!({"headers": {"x-asked": "yes"}, "n": 2});
+    let named = |id: &str| json!({"provider": "media", "id": id});
+    let calls = json!([
+        ["read", {"topic": "models"}],
+        ["model.images", {"model": named("i"), "context": context, "options": given}],
+        ["model.classify", {"model": named("c"), "context": {"state": {}}, "options": {"apiKey": "sk-asked"}}],
+        ["model.classify", {"model": named("c"), "context": {"images": [{}]}, "options": {}}],
+        ["model.classify", {"model": named("other"), "context": {}, "options": {}}],
+        ["model.classify", {"model": named("i"), "context": {}, "options": {}}],
+        ["model.images", {"model": {"provider": "fake", "id": "fake", "type": "image"}, "context": {}, "options": {}}],
+    ]);
+    let script = json!({
+        "registers": [media()],
+        "commands": {"draw": {"calls": calls}},
+        "requests": {
+            "provider.images": {"value": {"output": ["drawn"]}}, "provider.classify": {"value": {"answers": {"q": "a"}}},
+        },
+    });
+    let (home, mut daemon) = started_with(&server, &script, &[]);
+    // They are no models of conversations.
+    assert_eq!(available(&mut daemon), ["fake/fake"]);
+    command(&mut daemon, "/draw");
+    let results = told(&home, "result");
+    let read = &results[0]["value"]["value"];
+    let listed: Vec<Value> =
+        read["models"].as_array().unwrap().iter().filter(|model| !model["type"].is_null()).cloned().collect();
+    let facts = |model: &Value| [model["id"].clone(), model["api"].clone(), model["baseUrl"].clone()];
+    assert_eq!(facts(&listed[0]), ["i", "shapes", "http://127.0.0.1:1"]);
+    assert_eq!((facts(&listed[1]), listed.len()), (["c", "judge", "http://127.0.0.1:1"].map(Value::from), 3));
+    assert_eq!(read["providers"]["media"]["configured"], true);
+    assert_eq!(
+        (&results[1]["value"], &results[2]["value"]),
+        (&json!({"output": ["drawn"]}), &json!({"answers": {"q": "a"}}))
+    );
+    let errors: Vec<&Value> = results[3..].iter().map(|result| &result["error"]["message"]).collect();
+    assert_eq!(
+        errors,
+        [
+            "Model media/c does not accept image input",
+            "Provider media has no classifier implementation for \"shapes\"",
+            "Model media/i is not a classifier model",
+            "Provider fake does not support image generation",
+        ]
+    );
+    // The functions get the whole model, and the credentials of the session.
+    let asked = &told(&home, "provider.images")[0];
+    assert_eq!(
+        (&asked["cb"], &asked["args"][0]["output"], &asked["args"][1]),
+        (&json!(11), &json!(["image"]), &context)
+    );
+    let options = &asked["args"][2];
+    assert_eq!(
+        (&options["apiKey"], &options["n"], &options["signal"]),
+        (&json!("sk-media"), &json!(2), &json!(true))
+    );
+    assert_eq!(options["headers"], json!({"x-team": "blue", "x-own": "i", "x-asked": "yes"}));
+    let asked = &told(&home, "provider.classify")[0];
+    assert_eq!((&asked["cb"], &asked["args"][2]["apiKey"]), (&json!(12), &json!("sk-asked")));
+}
+
+#[test]
+fn a_model_that_makes_images_is_stopped_with_the_request() {
+    let server = MockServer::start([]);
+    let call =
+        json!(["model.images", {"model": {"provider": "media", "id": "i"}, "context": {}, "options": {}}]);
+    let script = json!({
+        "registers": [media()],
+        "commands": {"draw": {"cancelled_calls": [call]}},
+        "requests": {"provider.images": {"until_cancelled": true, "value": {"output": []}}},
+    });
+    let (home, mut daemon) = started_with(&server, &script, &[]);
+    command(&mut daemon, "/draw");
+    let result = told(&home, "result").remove(0);
+    assert_eq!(result["error"]["code"], "aborted", "{result}");
+}
+
+#[test]
+fn a_provider_object_authorises_its_images_too() {
+    let server = MockServer::start([]);
+    let provider = json!({"kind": "provider", "name": "own", "native": true, "provider": {
+        "id": "own", "name": "Own", "generateImages": {"cb": 1}, "auth": {"apiKey": {"name": "key", "resolve": {"cb": 2}}},
+        "models": [{"id": "i", "type": "image", "api": "own-api", "provider": "own", "baseUrl": "http://127.0.0.1:1"}],
+    }});
+    let call =
+        json!(["model.images", {"model": {"provider": "own", "id": "i"}, "context": {}, "options": {}}]);
+    let script = json!({
+        "registers": [provider],
+        "commands": {"draw": {"calls": [call]}},
+        "requests": {
+            "provider.auth": {"value": {"auth": {"apiKey": "resolved", "baseUrl": "http://127.0.0.1:2"}}},
+            "provider.images": {"value": {"output": []}},
+        },
+    });
+    let (home, mut daemon) = started_with(&server, &script, &[]);
+    command(&mut daemon, "/draw");
+    assert_eq!(told(&home, "result")[0]["value"], json!({"output": []}));
+    let asked = &told(&home, "provider.images")[0]["args"];
+    assert_eq!(
+        (&asked[2]["apiKey"], &asked[0]["baseUrl"]),
+        (&json!("resolved"), &json!("http://127.0.0.1:2"))
+    );
+}

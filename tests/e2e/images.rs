@@ -54,7 +54,7 @@ fn reading(file: &str) -> [Reply; 2] {
     ]
 }
 
-const PIXEL: &str =
+pub(crate) const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 #[test]

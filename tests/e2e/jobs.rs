@@ -1,9 +1,12 @@
 //! Jobs: subagents and processes in the background, `wait`, and the commands about them, on the real binaries.
 
-use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, mock_server::Request, sse};
+use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, mock_server::Request, sse};
 use serde_json::{Value, json};
 
-use crate::support::{assert_says, text};
+use crate::{
+    support::{assert_says, text},
+    unload::gone,
+};
 
 fn last(request: &Request) -> String {
     request.messages().last().map(text).unwrap_or_default()
@@ -73,6 +76,42 @@ fn a_subagent_in_the_background_is_waited_for() {
     assert_says(&all(model.requests().last().expect("a request")), &["found it"]);
     let output = daemon.done(json!({"type": "job_output", "jobId": "A"}));
     assert_eq!((&output["output"], &output["job"]["status"]), (&json!("found it"), &json!("completed")));
+}
+
+#[test]
+fn a_blocking_agent_is_waited_for_while_others_go_on() {
+    let gate = Gate::new();
+    let waiting = gate.clone();
+    let model = MockServer::choosing(move |request| {
+        let said = all(request);
+        if said.contains("Look closely.") {
+            call("yield", json!({"data": "slow"})).gate_first(&waiting)
+        } else if said.contains("<task>") {
+            call("yield", json!({"data": "quick"}))
+        } else if last(request) == "Go." {
+            let tasks = json!([{"name": "Slow", "task": "Look closely."}, {"name": "Quick", "agent": "quick", "task": "Look."}]);
+            call("task", json!({"background": true, "tasks": tasks}))
+        } else {
+            Reply::stream(sse::answer("Done."))
+        }
+    });
+    let home = home(&model, json!({"task": {"enabled": true, "background": true}}));
+    home.write(
+        ".agentd/agents/quick.md",
+        "---\nname: quick\ndescription: Looks quickly\nblocking: true\n---\nYou look.\n",
+    );
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.send(&json!({"type": "prompt", "message": "Go."}));
+    let result = daemon.event("tool_execution_end")["result"].clone();
+    assert_eq!(text(&result), "## Quick (quick) completed\n\nquick\n\nSpawned agent `Slow` (job `Slow`).");
+    assert_eq!(result["details"]["async"][0]["jobId"], "Slow", "{result}");
+    let jobs = daemon.done(json!({"type": "list_jobs"}));
+    assert_eq!(jobs["jobs"][0]["status"], "running", "{jobs}");
+    gate.open();
+    let ended = daemon.until("the end of the other", |event| {
+        event["type"] == "message_end" && event["message"]["role"] == "custom"
+    });
+    assert_says(&text(&ended["message"]), &["## Slow (task) completed\n\nslow"]);
 }
 
 #[test]
@@ -154,4 +193,31 @@ fn there_is_nothing_to_wait_for_and_no_background_without_the_setting() {
     daemon.event("agent_settled");
     let tools = daemon.done(json!({"type": "get_tools"}));
     assert!(!tools["tools"].to_string().contains("\"wait\""));
+}
+
+#[test]
+fn a_result_is_kept_though_the_session_leaves_memory_before_the_model_hears_of_it() {
+    let gate = Gate::new();
+    let model = model(&gate, |_| Reply::stream(sse::answer("Ok.")));
+    let home =
+        home(&model, json!({"task": {"enabled": true, "background": true}, "daemon": {"idleUnloadMs": 1}}));
+    let service = Service::start(&home, &[]);
+    let (mut client, mut watcher) = (service.client(), service.client());
+    client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
+    watcher.done(json!({"type": "watch_sessions"}));
+    let id = client.done(json!({"type": "open_session", "cwd": home.project()}))["sessionId"].clone();
+    client.send(&json!({"type": "prompt", "message": "Go.", "sessionId": id}));
+    client.until("the end", |event| event["type"] == "agent_settled" && event["sessionId"] == id);
+    // While it works, the session that hears of its end stays.
+    let _ = model.wait_for_requests(3);
+    let live = watcher.done(json!({"type": "list_sessions", "live": true}));
+    assert!(live["sessions"].as_array().expect("a list").iter().any(|row| row["id"] == id), "{live}");
+    gate.open();
+    gone(&mut watcher, id.as_str().expect("an id"));
+    let before = model.requests().len();
+    client.done(json!({"type": "prompt", "message": "And?", "sessionId": id}));
+    client.until("the end", |event| event["type"] == "agent_settled" && event["sessionId"] == id);
+    let requests = model.requests();
+    assert_eq!(requests.len(), before + 1);
+    assert_says(&all(requests.last().expect("a request")), &["## A (task) completed\n\nfound it", "And?"]);
 }

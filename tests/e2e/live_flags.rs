@@ -82,7 +82,11 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--ready"], Counts),
     (&["--cumulative-updates"], Counts),
     (&["--todo"], Counts),
+    (&["--syntax"], Counts),
     (&["--task"], Counts),
+    (&["--async"], Counts),
+    (&["--lsp"], Counts),
+    (&["--web"], Counts),
     (&["--plan-mode"], Counts),
     (&["--offline"], Counts),
 ];

@@ -31,7 +31,17 @@ fn own_server(server: &MockServer) -> String {
 
 #[test]
 fn every_json_example_is_one_of_those_tried_here() {
-    assert_eq!(page().matches("```json\n").count(), 4);
+    assert_eq!(page().matches("```json\n").count(), 5);
+}
+
+#[test]
+fn the_example_of_roles_is_understood() {
+    let home = Home::new();
+    home.write_agent("settings.json", &block("json", "modelRoles"));
+    let doctor = agentctl(&home, &[], &["doctor"]);
+    assert!(!doctor.stdout.contains("modelRoles"), "{doctor:?}");
+    let explained = agentctl(&home, &[], &["config", "explain", "modelRoles"]);
+    assert!(explained.stdout.contains("anthropic/claude-haiku-4-5"), "{explained:?}");
 }
 
 #[test]

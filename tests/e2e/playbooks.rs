@@ -68,6 +68,12 @@ fn text(path: &Path) -> String {
     }
 }
 
+/// Whether the name stands in the text, and not as the end of another one: `AstGrepTool` is no `GrepTool`.
+fn is_named(text: &str, name: &str) -> bool {
+    let is_of_word = |before: char| before.is_alphanumeric() || before == '_';
+    text.match_indices(name).any(|(at, _)| !name.starts_with(is_of_word) || !text[..at].ends_with(is_of_word))
+}
+
 fn is_test(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     parts[..parts.len() - 1].iter().any(|part| matches!(*part, "tests" | "examples"))
@@ -109,7 +115,7 @@ fn check(page: &str, names: &[&str]) {
         let is_of_node_host = path.starts_with("daemon/crates/extensions/node_host/");
         if !is_test(&path) && !path.starts_with("docs/adding-") && !is_of_node_host {
             let text = text(&source);
-            if names.iter().any(|name| text.contains(name)) {
+            if names.iter().any(|name| is_named(&text, name)) {
                 naming.insert(path);
             }
         }

@@ -6,7 +6,7 @@ use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{assert_says, ended, prompt, text};
+use crate::support::{assert_says, ended, holds_nothing, prompt, text};
 
 fn said(server: &MockServer, request: usize) -> Vec<String> {
     server.requests()[request].messages()[1..].iter().map(text).collect()
@@ -264,7 +264,7 @@ fn messages_that_were_taken_back_stay_so() {
     assert_eq!(waiting(&mut daemon), 1);
     let taken = daemon.done(json!({"type": "clear_queue"}));
     assert_eq!(taken, json!({"steering": [], "followUp": ["Three."]}));
-    assert!(!intent_log(&home).exists());
+    assert!(holds_nothing(&intent_log(&home)));
     daemon.done(steer("One."));
     assert_eq!(waiting(&mut daemon), 1, "its key is free");
     // A client that closes a session knows its queue.

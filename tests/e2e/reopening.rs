@@ -229,7 +229,10 @@ fn a_session_at_work_for_another_is_not_changed() {
     assert_says(&refused.stderr, &["is at work", "--follow-up"]);
     let id = text(&live_sessions(&home)[0]["id"]);
     let mut client = hello(&service);
-    assert_eq!(active_of(&mut client, &id), [&DEFAULT[..], &["task"]].concat());
+    assert_eq!(
+        active_of(&mut client, &id),
+        [&DEFAULT[..], &["ast_grep", "ast_edit", "web_fetch", "lsp", "task", "wait"]].concat()
+    );
     let state = client.done(json!({"type": "get_state", "sessionId": id}));
     assert_eq!(state["model"]["id"], json!("fake"));
     gate.open();

@@ -74,7 +74,7 @@ fn what_is_not_there_or_leads_out_is_refused_by_name() {
         (
             "issue://12",
             &[
-                "Unknown URL scheme: issue://. read knows agent://, artifact://, local://, mcp://, rule://, skill://.",
+                "Unknown URL scheme: issue://. read knows agent://, artifact://, history://, local://, mcp://, rule://, skill://.",
             ],
         ),
     ] {
@@ -90,5 +90,5 @@ fn what_is_not_there_or_leads_out_is_refused_by_name() {
     )])));
     model.push(Reply::stream(sse::answer("Ok.")));
     let events = client.prompt("Go.");
-    assert_says(&text(ended(&events, "toolResult")[0]), &["skill://notes cannot be written"]);
+    assert_says(&text(ended(&events, "toolResult")[0]), &["skill://notes is read-only."]);
 }

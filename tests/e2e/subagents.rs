@@ -10,31 +10,31 @@ use serde_json::{Value, json};
 use crate::support::{assert_says, text};
 
 /// What is said last in a request.
-fn last(request: &Request) -> String {
+pub(crate) fn last(request: &Request) -> String {
     request.messages().last().map(text).unwrap_or_default()
 }
 
 /// All that is said in a request.
-fn all(request: &Request) -> String {
+pub(crate) fn all(request: &Request) -> String {
     request.messages().iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether a request comes from a subagent.
-fn is_subagent(request: &Request) -> bool {
+pub(crate) fn is_subagent(request: &Request) -> bool {
     all(request).contains("<task>")
 }
 
-fn hand_in(data: Value) -> Reply {
+pub(crate) fn hand_in(data: Value) -> Reply {
     Reply::stream(sse::calls(&[("y1", "yield", json!({ "data": data }))]))
 }
 
 /// The call of the tool.
-fn task(arguments: Value) -> Reply {
+pub(crate) fn task(arguments: Value) -> Reply {
     Reply::stream(sse::calls(&[("t1", "task", arguments)]))
 }
 
 /// A home whose sessions have the tool, with these settings of it besides.
-fn home(model: &MockServer, settings: Value) -> Home {
+pub(crate) fn home(model: &MockServer, settings: Value) -> Home {
     let home = Home::with_model(model);
     let mut of_tool = json!({"enabled": true});
     of_tool.as_object_mut().expect("an object").extend(settings.as_object().expect("an object").clone());
@@ -43,12 +43,12 @@ fn home(model: &MockServer, settings: Value) -> Home {
 }
 
 /// Runs a prompt to its end; gives the result of the tool.
-fn run(daemon: &mut Daemon) -> Value {
+pub(crate) fn run(daemon: &mut Daemon) -> Value {
     daemon.send(&json!({"id": "p", "type": "prompt", "message": "Go."}));
     result(daemon)
 }
 
-fn result(daemon: &mut Daemon) -> Value {
+pub(crate) fn result(daemon: &mut Daemon) -> Value {
     let is_result =
         |event: &Value| event["type"] == "message_end" && event["message"]["role"] == "toolResult";
     let result = daemon.until("a result", is_result)["message"].clone();
@@ -57,7 +57,10 @@ fn result(daemon: &mut Daemon) -> Value {
 }
 
 /// A model that starts subagents by these arguments, whose subagents answer as `child` says.
-fn model(arguments: Value, child: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> MockServer {
+pub(crate) fn model(
+    arguments: Value,
+    child: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+) -> MockServer {
     MockServer::choosing(move |request| {
         if is_subagent(request) {
             child(request)
@@ -178,6 +181,40 @@ fn one_that_fails_one_that_never_hands_in_and_one_with_a_wrong_result() {
 }
 
 #[test]
+fn the_last_reminder_makes_the_model_call_the_tool() {
+    let choice = json!({"type": "function", "function": {"name": "yield"}});
+    let arguments = json!({"tasks": [{"name": "Willing", "task": "Be willing."}, {"name": "Stubborn", "task": "Be stubborn."}]});
+    let model = model(arguments, |request| {
+        match (all(request).contains("Be willing."), request.body.get("tool_choice")) {
+            (true, Some(_)) => hand_in(json!("at last")),
+            (false, Some(_)) => {
+                Reply::status(400, "application/json", r#"{"error": {"message": "no tool_choice here"}}"#)
+            }
+            (_, None) => Reply::stream(sse::answer("I say something.")),
+        }
+    });
+    let home = home(&model, json!({}));
+    let mut daemon = Daemon::start(&home, &[]);
+    let told = run(&mut daemon);
+    let results = told["details"]["results"].as_array().expect("results");
+    assert_eq!((&results[0]["output"], &results[0]["exitCode"]), (&json!("at last"), &json!(0)), "{told}");
+    // Where the provider does not take that, what the subagent said counts.
+    assert_eq!(
+        (&results[1]["output"], &results[1]["exitCode"]),
+        (&json!("I say something."), &json!(0)),
+        "{told}"
+    );
+    assert_says(results[1]["stderr"].as_str().expect("a warning"), &["without calling yield tool"]);
+    let of_willing: Vec<_> = model
+        .requests()
+        .into_iter()
+        .filter(|request| all(request).contains("Be willing.") && is_subagent(request))
+        .collect();
+    let choices: Vec<_> = of_willing.iter().map(|request| request.body.get("tool_choice").cloned()).collect();
+    assert_eq!(choices, [None, None, None, Some(choice)], "only the last reminder");
+}
+
+#[test]
 fn errors_of_arguments_start_nothing() {
     let model = MockServer::start([]);
     let home = home(&model, json!({"disabledAgents": ["scout"]}));
@@ -234,7 +271,7 @@ fn an_abort_ends_all_of_them_and_their_processes() {
     assert!(!processes.to_string().contains("sleep 1000"), "{processes}");
 }
 
-fn hello(service: &Service) -> SocketClient {
+pub(crate) fn hello(service: &Service) -> SocketClient {
     let mut client = service.client();
     client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
     client
@@ -319,7 +356,9 @@ fn definitions_in_files_count_and_read_has_the_whole_result() {
         } else if last(request) == "Go." {
             task(json!({"tasks": [{"name": "A", "agent": "lister", "task": "List."}]}))
         } else if last(request).contains("all of it: read agent://A") {
-            Reply::stream(sse::calls(&[("r1", "read", json!({"path": "agent://A/list/0"}))]))
+            let read = |id: &str, path: &str| (id.to_owned(), json!({ "path": path }));
+            let [one, two] = [read("r1", "agent://A/list/0"), read("r2", "agent://A?q=list[0]")];
+            Reply::stream(sse::calls(&[(&one.0, "read", one.1), (&two.0, "read", two.1)]))
         } else {
             Reply::stream(sse::answer(&format!("It says: {}", last(request))))
         }
@@ -327,7 +366,7 @@ fn definitions_in_files_count_and_read_has_the_whole_result() {
     let home = home(&model, json!({}));
     home.write(
         ".claude/agents/lister.md",
-        "---\nname: lister\ndescription: Lists things\ntools: Read, WebFetch\nmodel: no-such-model\n---\nYou list.\n",
+        "---\nname: lister\ndescription: Lists things\ntools: Read, WebFetch, browser\nmodel: no-such-model\n---\nYou list.\n",
     );
     let mut daemon = Daemon::start(&home, &[]);
     let told = run(&mut daemon);
@@ -338,8 +377,8 @@ fn definitions_in_files_count_and_read_has_the_whole_result() {
     let main = requests.first().expect("a request");
     assert_says(&all(main), &["- lister: Lists things"]);
     let stderr = told["details"]["results"][0]["stderr"].as_str().expect("warnings").to_owned();
-    assert_says(&stderr, &["no-such-model", "WebFetch"]);
-    assert_says(&all(requests.last().expect("a request")), &["first"]);
+    assert_says(&stderr, &["no-such-model", "browser"]);
+    assert_says(&all(requests.last().expect("a request")), &["\nfirst\nfirst"]);
 }
 
 #[test]
@@ -361,7 +400,7 @@ fn a_crash_leaves_nobody_at_work_and_nobody_is_started_twice() {
 }
 
 /// Makes the project a repository with one commit.
-fn repository(home: &Home) {
+pub(crate) fn repository(home: &Home) {
     let git = |args: &[&str]| {
         let output = home.command("git").current_dir(home.project()).args(args).output().expect("git");
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -408,6 +447,74 @@ fn isolated_subagents_work_in_copies_and_their_changes_come_back() {
 }
 
 #[test]
+fn a_model_writes_the_messages_of_commits() {
+    let tasks = json!({"tasks": [
+        {"name": "A", "task": "Change a.", "isolated": true}, {"name": "B", "task": "Add b.", "isolated": true},
+    ]});
+    let model = model(tasks, |request| {
+        let said = all(request);
+        if said.contains("<changes>") {
+            assert_says(&said, &["a.txt\n\ndiff --git a/a.txt b/a.txt", "-one\n+two"]);
+            return Reply::stream(sse::answer("Say two in a.txt\n\nOne was not enough."));
+        }
+        if request.messages().iter().any(|message| message["role"] == "tool") {
+            return hand_in(json!("done"));
+        }
+        let own = "echo b > b.txt; git add b.txt; git commit -q -m 'Of the subagent'";
+        let command = if said.contains("Change a.") { "echo two > a.txt" } else { own };
+        Reply::stream(sse::calls(&[("b1", "bash", json!({ "command": command }))]))
+    });
+    let home = home(
+        &model,
+        json!({"maxConcurrency": 1, "isolation": {"enabled": true, "merge": "branch", "commits": "ai"}}),
+    );
+    repository(&home);
+    let log = || {
+        let log = home
+            .command("git")
+            .current_dir(home.project())
+            .args(["log", "--format=%B%x00", "--reverse"])
+            .output();
+        String::from_utf8(log.expect("git").stdout).expect("UTF-8").replace('\0', "|")
+    };
+    let mut daemon = Daemon::start(&home, &[]);
+    let told = run(&mut daemon);
+    assert_says(&text(&told), &["Merged branch: agentd/task/A", "Merged branch: agentd/task/B"]);
+    assert_eq!(log(), "First\n|\nSay two in a.txt\n\nOne was not enough.|\nOf the subagent\n|\n");
+    let asked = model.requests().iter().filter(|request| all(request).contains("<changes>")).count();
+    assert_eq!(asked, 1, "a commit of the subagent's own keeps its message");
+    let results = told["details"]["results"].as_array().expect("results");
+    let input = |index: usize| results[index]["usage"]["input"].as_u64().expect("tokens");
+    assert!(input(0) > input(1), "what the message took counts: {told}");
+}
+
+#[test]
+fn commits_have_plain_messages_where_the_model_gives_none() {
+    let model = model(
+        json!({"tasks": [{"name": "A", "task": "Change a.\nAll of it.", "isolated": true}]}),
+        |request| {
+            if all(request).contains("<changes>") {
+                return Reply::status(400, "application/json", r#"{"error": {"message": "too tired"}}"#);
+            }
+            if request.messages().iter().any(|message| message["role"] == "tool") {
+                return hand_in(json!("done"));
+            }
+            Reply::stream(sse::calls(&[("b1", "bash", json!({"command": "echo two > a.txt"}))]))
+        },
+    );
+    let home = home(&model, json!({"isolation": {"enabled": true, "merge": "branch", "commits": "ai"}}));
+    repository(&home);
+    let mut daemon = Daemon::start(&home, &[]);
+    let told = run(&mut daemon);
+    assert_says(
+        &text(&told),
+        &["Merged branch: agentd/task/A", "Note: the commit has a plain message, since ", "too tired"],
+    );
+    let log = home.command("git").current_dir(home.project()).args(["log", "-1", "--format=%s"]).output();
+    assert_eq!(String::from_utf8_lossy(&log.expect("git").stdout), "A: Change a.\n");
+}
+
+#[test]
 fn changes_wait_for_the_client_if_the_setting_says_so() {
     let model = model(json!({"tasks": [{"name": "A", "task": "Change a.", "isolated": true}]}), |request| {
         if request.messages().iter().any(|message| message["role"] == "tool") {
@@ -439,6 +546,26 @@ fn isolation_is_refused_without_the_setting_and_without_a_repository() {
     let home = home(&model, json!({"isolation": {"enabled": true}}));
     let mut daemon = Daemon::start(&home, &[]);
     assert_says(&text(&run(&mut daemon)), &["Isolated task execution requires a git repository"]);
+}
+
+#[test]
+fn one_plans_while_its_parent_does_and_no_longer() {
+    let model = model(json!({"tasks": [{"task": "Write it."}]}), |request| {
+        match text(request.messages().last().expect("a message")).as_str() {
+            said if said.contains("plan mode refuses") => hand_in(json!("refused")),
+            said if said.contains("Write it.") => {
+                Reply::stream(sse::calls(&[("w1", "write", json!({"path": "made.txt", "content": "x"}))]))
+            }
+            _ => hand_in(json!("written")),
+        }
+    });
+    let home = home(&model, json!({}));
+    let mut daemon = Daemon::start(&home, &["--plan-mode"]);
+    assert_says(&text(&run(&mut daemon)), &["refused"]);
+    assert!(!home.project().join("made.txt").exists());
+    daemon.done(json!({"type": "set_mode", "mode": "default"}));
+    assert_says(&text(&run(&mut daemon)), &["written"]);
+    assert_eq!(home.read("made.txt"), "x");
 }
 
 #[test]

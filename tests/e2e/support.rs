@@ -21,6 +21,11 @@ pub(crate) fn ended<'a>(events: &'a [Value], role: &str) -> Vec<&'a Value> {
     ends.map(|event| &event["message"]).filter(|message| message["role"] == role).collect()
 }
 
+/// Whether a file is empty, or is not there, as the intent log of a session with no work under way.
+pub(crate) fn holds_nothing(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |about| about.len() == 0)
+}
+
 /// Waits until the file is not locked. A lock of this process can outlive its file handle for a moment: a child that
 /// another thread forked holds it until it executes its program.
 pub(crate) fn wait_until_free(path: &Path) {

@@ -43,12 +43,12 @@ pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the workspace folder")
 }
 
-/// The folder of both programs, which are built on first use.
+/// The folder of the programs, which are built on first use.
 fn folder() -> &'static Path {
     FOLDER.get_or_init(|| env::var_os(FOLDER_VARIABLE).map_or_else(build, PathBuf::from))
 }
 
-/// Builds both programs into the target folder and profile of this test.
+/// Builds the programs into the target folder and profile of this test.
 fn build() -> PathBuf {
     let test = env::current_exe().expect("the path of this test");
     // <target>/<profile>/deps/<test>, or <target>/<profile>/<benchmark>
@@ -62,7 +62,8 @@ fn build() -> PathBuf {
     };
     let run = |offline: &[&str]| {
         Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--quiet", "--package", "agentd", "--package", "agentctl", "--profile", profile])
+            .args(["build", "--quiet", "--package", "agentd", "--package", "agentctl"])
+            .args(["--package", "agentd-syntax-program", "--profile", profile])
             .arg("--target-dir")
             .arg(target)
             .args(offline)

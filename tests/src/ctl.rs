@@ -135,6 +135,12 @@ impl Ctl {
         self.wait_for(Stream::Err, text);
     }
 
+    /// What has come on stdout while something was waited for.
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
     /// What has come on stderr while something was waited for.
     #[must_use]
     pub fn stderr(&self) -> String {
@@ -145,6 +151,11 @@ impl Ctl {
     pub fn type_line(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("a piped stdin");
         stdin.write_all(format!("{line}\n").as_bytes()).expect("the program takes input");
+    }
+
+    /// Ends stdin, which has to be piped.
+    pub fn end_input(&mut self) {
+        self.stdin = None;
     }
 
     /// The process id.

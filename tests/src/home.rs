@@ -6,6 +6,7 @@ use std::{
     process::Command,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -16,6 +17,21 @@ pub struct Home {
     root: PathBuf,
     // Dropping it removes the folder.
     _folder: TempDir,
+}
+
+/// A daemon that a test has started in the background, on purpose or by a client that came late, ends with its home.
+impl Drop for Home {
+    fn drop(&mut self) {
+        let lock = fs::read_to_string(self.agent_dir().join("run/agentd.sock.lock"));
+        let Some(id): Option<i32> = lock.ok().and_then(|id| id.trim().parse().ok()) else { return };
+        // The number may belong to another process by now.
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        let is_ours = format!("AGENTD_DIR={}", self.agent_dir().display());
+        if environment.split(|byte| *byte == 0).any(|variable| variable == is_ours.as_bytes()) {
+            // Fails only for a process that has ended.
+            let _ = Pid::from_raw(id).map(|id| kill_process(id, Signal::KILL));
+        }
+    }
 }
 
 impl Default for Home {

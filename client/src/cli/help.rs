@@ -6,14 +6,14 @@ use crate::render::{Screen, columns};
 
 /// The verbs in the order of the help.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Talk", &["chat", "prompt", "resume", "attach", "steer", "abort", "rpc"]),
+    ("Talk", &["chat", "prompt", "resume", "attach", "steer", "abort", "rpc", "http"]),
     (
         "Sessions",
         &["sessions", "history", "name", "tree", "fork", "export", "usage", "rm", "fsck", "bug-report"],
     ),
     ("Files and changes", &["diff", "undo", "redo", "artifact", "clean"]),
     ("Models and keys", &["models", "login", "logout", "auth"]),
-    ("Daemon", &["up", "down", "status", "logs", "service", "watch", "top", "ps"]),
+    ("Daemon", &["up", "down", "status", "logs", "service", "watch", "top", "ps", "jobs"]),
     ("Tools and permissions", &["tools", "mcp", "policy"]),
     ("Extensions and packages", &["extensions", "install", "remove", "list", "update"]),
     ("Setup", &["doctor", "setup", "config", "completions", "man", "version"]),

@@ -61,7 +61,8 @@ Examples:
   agentctl login openrouter --oauth        logs in with an account, in a browser
   agentctl login github-copilot --device   the same by a code that is typed in anywhere
 
-Without --oauth, --device or --no-browser it asks for a key. A login with most providers needs a
+Without --oauth, --device or --no-browser it asks for a key, unless only an extension of this folder
+can know the provider: then that asks for what it needs. A login with most other providers needs a
 client id of yours in models.json (docs/credentials.md).
 
 The key or login goes into auth.json of the agent directory, which only you can read, and counts at once. It

@@ -190,14 +190,19 @@ Examples:
   printf '%s\\n' '{\"type\":\"prompt\",\"message\":\"Hi\"}' | agentctl rpc -- --model anthropic/claude-sonnet-4-5
   agentctl rpc --private -- --no-session < commands.jsonl > events.jsonl
   printf '%s\\n' '{\"id\":1,\"type\":\"list_sessions\"}' | agentctl rpc --daemon
+  printf '%s\\n' '{\"type\":\"message\",\"content\":\"Hi\"}' | agentctl rpc --simple
 
 Each line of stdin is a command, each line of stdout an answer or an event (docs/protocol.md). What comes after -- are
 flags of `agentd --stdio`, which `agentd --help` lists. At the end of stdin the work that was asked for is finished and
 printed first; `-- --on-eof abort` stops it instead, or leaves it to the daemon that all clients share.
 
+With --simple the lines of stdin are messages, which are answered one after the other, and interrupts, which stop the work
+and forget the messages that wait; stdout has the events, and {\"type\":\"interrupted\"} for each interrupt (docs/daemon.md).
+
 Exit codes:
   0    everything was answered; whether commands failed is in the answers
-  1    agentd refused to start or to open the session, or stdout cannot be written
+  1    agentd refused to start or to open the session, or stdout cannot be written; with --simple, a message was not
+       answered or a line was of no use
   2    the command line cannot be used
   3    agentd is missing, does not run (with --daemon), or was lost on the way
   129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a session of the shared daemon goes on
@@ -213,6 +218,10 @@ pub(crate) struct RpcOptions {
     /// Open no session: speak to the daemon itself (list_sessions, watch_sessions, open_session, ...)
     #[arg(long, conflicts_with = "private")]
     pub(crate) daemon: bool,
+
+    /// Take messages and interrupts, and print events alone
+    #[arg(long, conflicts_with = "daemon")]
+    pub(crate) simple: bool,
 
     /// Flags of `agentd --stdio`: which session, which model, which tools
     #[arg(last = true, value_name = "AGENTD_FLAGS", conflicts_with = "daemon")]

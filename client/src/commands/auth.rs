@@ -1,22 +1,18 @@
 //! `agentctl login`, `logout` and `auth status`: keys of providers.
 
+mod account;
 mod report;
 
 pub(crate) use report::words as key_origin;
 
 use std::{
     collections::BTreeMap,
-    env,
     io::{self, BufRead, IsTerminal, Read, Write},
     os::fd::AsFd,
-    process::{Command, Stdio},
 };
 
 use agentd_protocol::{
-    credentials::{
-        AuthStatusParams, LoginFinishParams, LoginParams, LoginStartParams, LoginStarted, LogoutParams,
-    },
-    oauth_setting::LoginFlow,
+    credentials::{AuthStatusParams, LoginParams, LogoutParams},
     secret::Secret,
 };
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -25,11 +21,10 @@ use tokio::sync::mpsc;
 use super::daemon_call;
 use crate::{
     cli::{AuthStatusOptions, LoginOptions, LogoutOptions},
-    exit::{self, Exit, Fault, Signals, conclude, print_stderr},
+    exit::{self, Exit, Fault, Signals, conclude},
     output,
-    private_daemon::StartOptions,
     render::one_line,
-    rpc::{self, CallError, Client},
+    rpc,
 };
 
 /// The most that is read of a pasted line, in bytes.
@@ -61,7 +56,12 @@ fn log_in(options: LoginOptions) -> Result<Exit, Fault> {
         )));
     }
     if options.oauth || options.device || options.no_browser {
-        return log_in_with_account(&options);
+        return account::log_in(&options, account::Place::AgentdFirst);
+    }
+    // What is piped in is a key. Extensions bring providers that ask for what they need by themselves.
+    let may_be_of_extension = io::stdin().is_terminal() && !options.force && options.env.is_empty();
+    if may_be_of_extension && account::is_unknown(&options.provider)? {
+        return account::log_in(&options, account::Place::Extensions);
     }
     let env = options.env.iter().map(|pair| variable(pair)).collect::<Result<BTreeMap<_, _>, _>>()?;
     let key = ask_for_key(&options.provider)?;
@@ -164,100 +164,6 @@ impl Drop for EchoOff {
     fn drop(&mut self) {
         // Fails only when the terminal is gone.
         let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.0);
-    }
-}
-
-/// Logs in. Ctrl-C ends agentd, and with it the login that has begun.
-fn log_in_with_account(options: &LoginOptions) -> Result<Exit, Fault> {
-    let params = LoginStartParams {
-        provider: options.provider.clone(),
-        flow: options.device.then_some(LoginFlow::Device),
-        force: options.force.then_some(true),
-    };
-    let opens = !options.no_browser;
-    let start = StartOptions {
-        args: ["--no-session", "--no-mcp", "--no-extensions", "--offline"].map(str::to_owned).to_vec(),
-        cwd: None,
-    };
-    let login = daemon_call::with_private(start, async |client: &Client| {
-        let started = client.call::<rpc::LoginStart>(&params).await?;
-        show(&started, opens);
-        wait(client, started).await
-    })?;
-    if options.json { output::print_json(&login) } else { output::print(&report::login_of_account(&login)) }
-}
-
-/// Prints the instructions on stderr; stdout is for the result.
-fn show(started: &LoginStarted, opens: bool) {
-    let (provider, url) = (one_line(&started.provider), one_line(&started.url));
-    let minutes = started.expires_in_seconds.div_ceil(60);
-    let mut text = match &started.user_code {
-        Some(code) => {
-            format!(
-                "To log in to {provider}, open this address and enter the code {}:\n\n  {url}\n",
-                one_line(code)
-            )
-        }
-        None => format!("To log in to {provider}, open this address in a browser:\n\n  {url}\n"),
-    };
-    if started.redirect_uri.is_some() && io::stdin().is_terminal() {
-        text.push_str(
-            "\nIf the browser is on another machine, paste the address that it ends at, or the code that it shows, here.\n",
-        );
-    }
-    text.push_str(&format!("\nWaiting for up to {minutes} min (Ctrl-C to give up) ..."));
-    print_stderr(&text);
-    if opens && has_screen() {
-        open(&started.url);
-    }
-}
-
-/// Whether a browser window would be visible.
-pub(super) fn has_screen() -> bool {
-    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
-}
-
-/// Opens a browser. When that fails, the address is on the screen.
-pub(super) fn open(url: &str) {
-    // agentd sends no other addresses, but a program that opens files must never get one.
-    if !url.starts_with("https://") && !url.starts_with("http://") {
-        return;
-    }
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = Command::new(program);
-    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if let Ok(mut browser) = command.spawn() {
-        // Reaps the browser, which may live long.
-        std::thread::spawn(move || browser.wait());
-    }
-}
-
-/// Waits for the end of the login, and passes on pasted codes.
-async fn wait(
-    client: &Client,
-    started: LoginStarted,
-) -> Result<agentd_protocol::credentials::Login, CallError> {
-    let params = |code| LoginFinishParams { login_id: started.login_id.clone(), code };
-    let waiting = params(None);
-    let finish = client.call::<rpc::LoginFinish>(&waiting);
-    tokio::pin!(finish);
-    let takes_code = started.redirect_uri.is_some() && io::stdin().is_terminal();
-    let mut lines = if takes_code { pasted_lines() } else { mpsc::channel(1).1 };
-    loop {
-        let line = tokio::select! {
-            done = &mut finish => return done,
-            Some(line) = lines.recv() => line,
-        };
-        let pasted = params(Some(line));
-        tokio::select! {
-            done = &mut finish => return done,
-            answered = client.call::<rpc::LoginFinish>(&pasted) => match answered {
-                // The error says what is wrong with the pasted text; the login goes on.
-                Err(CallError::Refused { error, .. }) => print_stderr(&one_line(&error)),
-                answered => return answered,
-            }
-        }
     }
 }
 

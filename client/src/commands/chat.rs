@@ -12,7 +12,7 @@ use agentd_protocol::daemon::OpenSessionParams;
 
 use super::{controlling_terminal::ControllingTerminal, daemon_call};
 use crate::{
-    cli::{ChatOptions, TASK_FLAG},
+    cli::{ChatOptions, SESSION_FLAGS},
     exit::{Exit, Fault, conclude, print_stderr},
     render::{colour_wanted, one_line},
     rpc::CallError,
@@ -70,7 +70,7 @@ fn chat(options: &ChatOptions) -> Result<Exit, Fault> {
     let first = FirstSession::Flags(session_flags(options, &here, &folder, terminal.as_ref()));
     let end = converse(
         folder.clone(),
-        flags(options).into_iter().chain([TASK_FLAG.to_owned()]).collect(),
+        flags(options).into_iter().chain(SESSION_FLAGS.map(str::to_owned)).collect(),
         first,
         options.words.join(" "),
     )?;

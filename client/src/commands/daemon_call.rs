@@ -8,12 +8,13 @@ use std::{
 };
 
 use agentd_protocol::daemon::{ClientCapabilities, HelloParams, PROTOCOL, Role};
+use tokio::sync::mpsc;
 
 use crate::{
     exit::{self, Exit, Fault, Signals},
     output::Output,
     private_daemon::{PrivateDaemon, StartOptions},
-    rpc::{Call, CallError, Client, Hello},
+    rpc::{Call, CallError, Client, EventLine, Hello},
     shared_daemon::{DaemonConnection, Endpoint, client_info},
 };
 
@@ -184,7 +185,7 @@ fn call_private<C: Call>(
     output: impl FnOnce() -> io::Result<Output>,
 ) -> Result<C::Data, Fault> {
     let args = ["--no-session"].iter().chain(flags).map(|flag| (*flag).to_owned()).collect();
-    hold_private(StartOptions { args, cwd: None }, output, async |client: &Client| {
+    hold_private(StartOptions { args, cwd: None }, output, async |client: &Client, _: &mut Events| {
         client.call::<C>(params).await
     })
 }
@@ -197,8 +198,22 @@ pub(crate) fn with_private<T>(
     start: StartOptions,
     work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
 ) -> Result<T, Fault> {
+    hold_private(start, Output::start, async |client: &Client, _: &mut Events| work(client).await)
+}
+
+/// As [`with_private`], for work that takes the events, too.
+///
+/// # Errors
+/// As [`private`].
+pub(crate) fn with_private_events<T>(
+    start: StartOptions,
+    work: impl AsyncFnOnce(&Client, &mut Events) -> Result<T, CallError>,
+) -> Result<T, Fault> {
     hold_private(start, Output::start, work)
 }
+
+/// The events of an agentd.
+pub(crate) type Events = mpsc::Receiver<EventLine>;
 
 /// As [`with_private`]; agentd's stderr is printed only when there is no answer.
 ///
@@ -209,7 +224,8 @@ pub(crate) fn with_private_quietly<T>(
     work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
 ) -> Result<T, Fault> {
     let kept = KeptStderr::default();
-    let answer = hold_private(start, || Output::start_with(io::stdout(), kept.clone()), work);
+    let output = || Output::start_with(io::stdout(), kept.clone());
+    let answer = hold_private(start, output, async |client: &Client, _: &mut Events| work(client).await);
     if answer.is_err() {
         // A stderr that cannot be written has no reader.
         let _ = exit::stderr().write_all(&kept.take());
@@ -220,18 +236,18 @@ pub(crate) fn with_private_quietly<T>(
 fn hold_private<T>(
     start: StartOptions,
     output: impl FnOnce() -> io::Result<Output>,
-    work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
+    work: impl AsyncFnOnce(&Client, &mut Events) -> Result<T, CallError>,
 ) -> Result<T, Fault> {
     let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
     let answer = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(broken)?;
         let output = output().map_err(broken)?;
-        let daemon = PrivateDaemon::start(start, output.sender())?;
+        let mut daemon = PrivateDaemon::start(start, output.sender())?;
         let asked = tokio::select! {
             biased;
             exit = signals.next() => Err(NoAnswer::Signal(exit)),
-            answer = work(&daemon.client) => answer.map_err(NoAnswer::Call),
+            answer = work(&daemon.client, &mut daemon.incoming.events) => answer.map_err(NoAnswer::Call),
         };
         let answer = tokio::select! {
             answer = end(daemon, asked) => answer,

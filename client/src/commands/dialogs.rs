@@ -194,7 +194,8 @@ impl PendingDialogs {
         }
         let mut response = UiResponse {
             id: request.id.clone(),
-            session_id: Some(self.session.clone()),
+            // An agentd of our own has one session, which nobody names.
+            session_id: Some(self.session.clone()).filter(|session| !session.is_empty()),
             ..UiResponse::default()
         };
         let word = line.trim();

@@ -9,7 +9,8 @@ use agentd_protocol::mcp::{
 use tokio::sync::mpsc;
 
 use super::{
-    auth::{has_screen, open, pasted_lines},
+    auth::pasted_lines,
+    browser::{has_screen, open},
     daemon_call,
 };
 use crate::{

@@ -1,18 +1,19 @@
 //! `agentctl rpc`: passes the protocol of a session, or of the daemon itself, through to stdin and stdout.
 
-use std::{env, io, os::unix::process::CommandExt, process::Command};
+mod simple;
+
+use std::{io, os::unix::process::CommandExt, process::Command};
 
 use agentd_connect::{
-    ConnectError, OpenedSession, PassThroughError, SessionOpening, environment, find_agentd, pass_through,
-    standard_streams,
+    ConnectError, OpenedSession, PassThroughError, find_agentd, pass_through, standard_streams,
 };
-use agentd_protocol::daemon::OpenSessionParams;
+use agentd_protocol::daemon::ClientCapabilities;
 
-use super::daemon_call;
+use super::{daemon_call, headless_session};
 use crate::{
     cli::{DaemonChoice, RpcOptions},
     exit::{Exit, Fault, conclude, print_stderr},
-    shared_daemon::{ChosenDaemon, Endpoint, client_info},
+    shared_daemon::{ChosenDaemon, Endpoint},
 };
 
 /// The meaning of the end of stdin, unless the flags say otherwise.
@@ -20,7 +21,7 @@ const DRAIN: [&str; 2] = ["--on-eof", "drain"];
 
 /// Passes lines through until both sides have ended.
 pub(crate) fn run(options: &RpcOptions) -> Exit {
-    conclude(serve(options))
+    conclude(if options.simple { simple::run(options) } else { serve(options) })
 }
 
 fn serve(options: &RpcOptions) -> Result<Exit, Fault> {
@@ -34,7 +35,10 @@ fn serve(options: &RpcOptions) -> Result<Exit, Fault> {
         let (stream, first) = if options.daemon {
             (stream, Vec::new())
         } else {
-            let opened = opening(options)?.open(&endpoint, stream).await?;
+            let args = DRAIN.into_iter().map(str::to_owned).chain(options.args.iter().cloned()).collect();
+            let opened = headless_session::opening(None, args, ClientCapabilities::default())?
+                .open(&endpoint, stream)
+                .await?;
             let OpenedSession { stream, rest, warnings } = opened;
             warnings.iter().for_each(|warning| print_stderr(&format!("Warning: {warning}")));
             (stream, rest)
@@ -63,17 +67,6 @@ async fn bare(choice: DaemonChoice) -> Result<ChosenDaemon, Fault> {
         }
         shared @ ChosenDaemon::Shared(..) => Ok(shared),
     }
-}
-
-fn opening(options: &RpcOptions) -> Result<SessionOpening, Fault> {
-    let cwd = env::current_dir().map_err(ConnectError::WorkingDirectory)?;
-    let params = OpenSessionParams {
-        cwd: cwd.display().to_string(),
-        args: DRAIN.into_iter().map(str::to_owned).chain(options.args.iter().cloned()).collect(),
-        env: Some(environment()),
-        ..OpenSessionParams::default()
-    };
-    Ok(SessionOpening { client: client_info(), params })
 }
 
 fn broken(error: PassThroughError) -> Fault {

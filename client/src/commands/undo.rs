@@ -8,6 +8,7 @@ use agentd_protocol::{
         RestoreCheckpointParams, RestoreStep, RestoredCheckpoint,
     },
     daemon::{AttachSessionParams, Role, SessionInfo},
+    plain_path::without_dots,
 };
 
 use super::{daemon_call, last_session};
@@ -121,21 +122,7 @@ fn absolute(files: &[String]) -> Result<Option<Vec<String>>, Fault> {
         return Ok(None);
     }
     let here = here()?;
-    Ok(Some(files.iter().map(|file| plain(&here.join(file))).collect()))
-}
-
-/// A path without `.` and `..`.
-fn plain(path: &std::path::Path) -> String {
-    use std::path::Component;
-    let mut parts = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(parts.pop()),
-            Component::CurDir => {}
-            other => parts.push(other),
-        }
-    }
-    parts.display().to_string()
+    Ok(Some(files.iter().map(|file| without_dots(&here.join(file)).display().to_string()).collect()))
 }
 
 fn here() -> Result<PathBuf, Fault> {
@@ -228,6 +215,5 @@ mod tests {
                 "+".repeat(40)
             )
         );
-        assert_eq!(plain(std::path::Path::new("/a/./b/../c")), "/a/c");
     }
 }

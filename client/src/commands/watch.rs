@@ -64,8 +64,9 @@ async fn show(
     let mut view = WatchView::new();
     if !options.json {
         look(&connection.client, &mut view, chunks).await?;
-        print_stderr("Watching; Ctrl-C ends it.");
     }
+    // A program that starts what it watches waits for this line.
+    print_stderr("Watching; Ctrl-C ends it.");
     while let Some(line) = connection.incoming.events.recv().await {
         if options.json {
             put(chunks, line.text + "\n").await;

@@ -70,42 +70,15 @@ impl TextRenderer {
                 let line = self.tools.ended(call);
                 self.notice(line)
             }
-            Event::ProcessEnd(end) => {
-                let line = self.style.dim(&ended_process(end));
-                self.notice(format!("{line}\n"))
-            }
+            Event::ProcessEnd(end) => self.dim_notice(Some(ended_process(end))),
             Event::AutoRetryStart(retry) => self.retried(retry),
-            Event::ProviderStalled(stalled) => {
-                let line = self.style.dim(&slow_provider(stalled));
-                self.notice(format!("{line}\n"))
-            }
-            Event::ModelFallback(fallback) => {
-                let line = self.style.dim(&fell_back(fallback));
-                self.notice(format!("{line}\n"))
-            }
-            Event::ExtensionError(failed) => {
-                let line = self.style.dim(&extension_failed(failed));
-                self.notice(format!("{line}\n"))
-            }
-            Event::PermissionDecision(decision) => {
-                let line = self.style.dim(&decided(decision));
-                self.notice(format!("{line}\n"))
-            }
-            Event::PermissionsChanged(changed) => {
-                let line = self.style.dim(&permissions_changed(changed));
-                self.notice(format!("{line}\n"))
-            }
-            Event::SubagentLifecycle(news) => match subagent_news(&news.subagent) {
-                Some(line) => {
-                    let line = self.style.dim(&line);
-                    self.notice(format!("{line}\n"))
-                }
-                None => Vec::new(),
-            },
-            Event::ModeChanged(changed) => {
-                let line = self.style.dim(&mode_changed(changed));
-                self.notice(format!("{line}\n"))
-            }
+            Event::ProviderStalled(stalled) => self.dim_notice(Some(slow_provider(stalled))),
+            Event::ModelFallback(fallback) => self.dim_notice(Some(fell_back(fallback))),
+            Event::ExtensionError(failed) => self.dim_notice(Some(extension_failed(failed))),
+            Event::PermissionDecision(decision) => self.dim_notice(Some(decided(decision))),
+            Event::PermissionsChanged(changed) => self.dim_notice(Some(permissions_changed(changed))),
+            Event::SubagentLifecycle(news) => self.dim_notice(subagent_news(&news.subagent)),
+            Event::ModeChanged(changed) => self.dim_notice(Some(mode_changed(changed))),
             Event::ToolExecutionUpdate(update) => match proposed_plan(update) {
                 Some(plan) => {
                     let lines = plan.lines().map(|line| format!("  | {}\n", one_line(line)));
@@ -113,25 +86,10 @@ impl TextRenderer {
                 }
                 None => Vec::new(),
             },
-            Event::TtsrTriggered(triggered) => {
-                let line = self.style.dim(&rules_matched(triggered));
-                self.notice(format!("{line}\n"))
-            }
-            Event::TodoReminder(reminder) => {
-                let line = self.style.dim(&left_to_do(reminder));
-                self.notice(format!("{line}\n"))
-            }
-            Event::CheckpointCreated(created) => match unkept(&created.checkpoint) {
-                Some(line) => {
-                    let line = self.style.dim(&line);
-                    self.notice(format!("{line}\n"))
-                }
-                None => Vec::new(),
-            },
-            Event::CompactionEnd(end) => {
-                let line = self.style.dim(&compacted(end));
-                self.notice(format!("{line}\n"))
-            }
+            Event::TtsrTriggered(triggered) => self.dim_notice(Some(rules_matched(triggered))),
+            Event::TodoReminder(reminder) => self.dim_notice(Some(left_to_do(reminder))),
+            Event::CheckpointCreated(created) => self.dim_notice(unkept(&created.checkpoint)),
+            Event::CompactionEnd(end) => self.dim_notice(Some(compacted(end))),
             _ => Vec::new(),
         }
     }
@@ -180,6 +138,17 @@ impl TextRenderer {
     pub(crate) fn prompt(&mut self, text: &str) -> Vec<OutputChunk> {
         let line = prompt_line(self.style, text);
         self.notice(line)
+    }
+
+    /// A dim line for stderr, if there is one.
+    fn dim_notice(&mut self, line: Option<String>) -> Vec<OutputChunk> {
+        match line {
+            Some(line) => {
+                let line = self.style.dim(&line);
+                self.notice(format!("{line}\n"))
+            }
+            None => Vec::new(),
+        }
     }
 
     /// A line for stderr, after the end of the current line on stdout; on a terminal above the rows that may still change.

@@ -1,5 +1,6 @@
 //! Packs the model catalogue: each provider's models compressed by themselves, and an index that says where they are and
-//! what can be known without unpacking them.
+//! what can be known without unpacking them. And takes from the schemas of configuration files what says which members there are, which is
+//! a fifth of them, and is read at each start.
 
 use std::{
     env,
@@ -51,7 +52,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     fs::write(out.join("catalogue.rs"), code)?;
     fs::write(out.join("catalogue.bin"), packed)?;
+
+    for name in ["settings", "models"] {
+        let schema = format!("../../../schemas/{name}.json");
+        println!("cargo::rerun-if-changed={schema}");
+        let text = fs::read_to_string(&schema).map_err(|error| format!("{schema}: {error}"))?;
+        let members = members(&serde_json::from_str(&text).map_err(|error| format!("{schema}: {error}"))?);
+        fs::write(out.join(format!("{name}_members.json")), members.to_string())?;
+    }
     Ok(())
+}
+
+/// The keywords of a JSON Schema that say which members an object may have, and those of the schemas in it.
+fn members(schema: &Value) -> Value {
+    let Value::Object(keywords) = schema else { return schema.clone() };
+    let kept = keywords.iter().filter_map(|(keyword, value)| {
+        let kept = match (keyword.as_str(), value) {
+            ("$ref", _) => value.clone(),
+            ("$defs" | "properties", Value::Object(named)) => {
+                named.iter().map(|(name, schema)| (name.clone(), members(schema))).collect()
+            }
+            ("additionalProperties" | "items", _) => members(value),
+            ("anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => schemas.iter().map(members).collect(),
+            _ => return None,
+        };
+        Some((keyword.clone(), kept))
+    });
+    Value::Object(kept.collect())
 }
 
 /// A line of `providers.jsonl`.

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use agentd_auth::{
-    Auth, AuthStore, KeySource, KeyStatus, LoginError, NewKey, StartError, StoreError,
+    Auth, AuthStore, FinishedLogin, KeySource, KeyStatus, LoginError, NewKey, StartError, StoreError,
     providers_with_variables, variables_for,
 };
 use agentd_config::{
@@ -19,6 +19,8 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
 };
 
+use agentd_session::{LogInAnswer, SessionHandle};
+
 use super::Context;
 
 /// Stores a key. Blocks.
@@ -32,7 +34,8 @@ pub(super) fn login(context: &Context, params: LoginParams) -> Result<Login, Fai
     let (registry, auth) = context.load().map_err(no_dir)?;
     if !force && !is_known(&registry, &provider) {
         return Err(unknown(&registry, &auth, &provider).hint(
-            "`agentctl models --all` lists providers. For one that is to come into models.json, add --force.",
+            "`agentctl models --all` lists providers. For one of an extension, add --oauth; for one that is to come into \
+             models.json, --force.",
         ));
     }
     let new = NewKey { key, env: env.into_iter().collect(), force };
@@ -227,17 +230,33 @@ fn no_dir(error: NoAgentDir) -> Failure {
     Failure::new(ErrorCode::Io, error.to_string())
 }
 
-/// Begins a login.
+/// Begins a login: by an extension of the session, where one logs in to the provider.
 ///
 /// # Errors
 /// When the provider is unknown, its login cannot begin, or a key is stored for it.
 ///
-/// Cancel safety: nothing is left.
-pub(super) async fn login_start(context: Context, params: LoginStartParams) -> Result<LoginStarted, Failure> {
+/// Cancel safety: nothing is left; a login of an extension that nobody waits for is given up in time.
+pub(super) async fn login_start(
+    context: Context,
+    params: LoginStartParams,
+    session: Option<SessionHandle>,
+) -> Result<LoginStarted, Failure> {
     let LoginStartParams { provider, flow, force } = params;
+    let mut of_extensions = Vec::new();
+    if let Some(session) = session {
+        match session.log_in(provider.clone(), force == Some(true)).await {
+            LogInAnswer::Started(started) => return Ok(*started),
+            LogInAnswer::Failed(error) => return Err(not_started(*error, &context, &provider)),
+            LogInAnswer::NotOfExtensions(others) => of_extensions = others,
+        }
+    }
     let (registry, auth) = load(context.clone()).await?;
     if !is_known(&registry, &provider) {
-        return Err(unknown(&registry, &auth, &provider).hint("`agentctl models --all` lists providers."));
+        let mut hint = "`agentctl models --all` lists providers.".to_owned();
+        if !of_extensions.is_empty() {
+            hint.push_str(&format!(" Extensions log in to: {}.", of_extensions.join(", ")));
+        }
+        return Err(unknown(&registry, &auth, &provider).hint(hint));
     }
     let started = auth
         .start_login(&provider, flow, force == Some(true))
@@ -246,11 +265,12 @@ pub(super) async fn login_start(context: Context, params: LoginStartParams) -> R
     Ok(LoginStarted {
         login_id: started.id,
         provider,
-        flow: started.flow,
-        url: started.url,
+        flow: Some(started.flow),
+        url: Some(started.url),
+        instructions: None,
         user_code: started.user_code,
         redirect_uri: started.redirect_uri,
-        expires_in_seconds: started.life.as_secs(),
+        expires_in_seconds: Some(started.life.as_secs()),
     })
 }
 
@@ -266,6 +286,12 @@ pub(super) async fn login_finish(context: Context, params: LoginFinishParams) ->
         .finish(&params.login_id, params.code.as_ref())
         .await
         .map_err(|error| login_failed(&error, &context, None))?;
+    if let Some(models) = done.models {
+        // The models are the session's, as are the notes that could be about them.
+        let file = store(&context)?.path().display().to_string();
+        let FinishedLogin { provider, replaced, .. } = done;
+        return Ok(Login { file, provider, replaced, models, notes: Vec::new() });
+    }
     let (registry, auth) = load(context.clone()).await?;
     stored(&context, &registry, &auth, done.provider, done.replaced)
 }
@@ -303,7 +329,9 @@ fn login_failed(error: &LoginError, context: &Context, provider: Option<&str>) -
         LoginError::TooMany => ErrorCode::Busy,
         LoginError::Listen { .. } | LoginError::NotStored(_) | LoginError::NoRandom => ErrorCode::Io,
         LoginError::Cancelled | LoginError::Expired | LoginError::Denied(_) => ErrorCode::NoCredentials,
-        LoginError::Incomplete(_) | LoginError::Endpoint(_) => ErrorCode::NoCredentials,
+        LoginError::Incomplete(_) | LoginError::Endpoint(_) | LoginError::Outside(_) => {
+            ErrorCode::NoCredentials
+        }
     };
     let provider = provider.unwrap_or("PROVIDER");
     let models = context

@@ -4,23 +4,30 @@ use agentd_protocol::{
     command::AdminCommand,
     error::{ErrorCode, Failure},
 };
+use agentd_session::SessionHandle;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::Context;
 
-/// Handles a command, and gives the `data` of its answer.
+/// Handles a command, and gives the `data` of its answer. `session` is the one that a `login_start` is about.
 ///
 /// # Errors
 /// The failure that the client gets instead.
 ///
 /// Cancel safety: work on a blocking thread goes on to its end; a login that nobody waits for any more is cancelled.
-pub(crate) async fn answer(context: Context, command: AdminCommand) -> Result<Box<RawValue>, Failure> {
+pub(crate) async fn answer(
+    context: Context,
+    command: AdminCommand,
+    session: Option<SessionHandle>,
+) -> Result<Box<RawValue>, Failure> {
     match command {
         AdminCommand::ListModels(params) => blocking(move || super::models::list(&context, &params)).await,
         AdminCommand::UpdateModels(params) => blocking(move || super::models::update(&context, params)).await,
         AdminCommand::Login(params) => blocking(move || super::credentials::login(&context, params)).await,
-        AdminCommand::LoginStart(params) => data(&super::credentials::login_start(context, params).await?),
+        AdminCommand::LoginStart(params) => {
+            data(&super::credentials::login_start(context, params, session).await?)
+        }
         AdminCommand::LoginFinish(params) => data(&super::credentials::login_finish(context, params).await?),
         AdminCommand::LoginCancel(params) => data(&super::credentials::login_cancel(&context, &params)),
         AdminCommand::Logout(params) => blocking(move || super::credentials::logout(&context, &params)).await,

@@ -49,8 +49,12 @@ Prompt and tools
  -xt, --exclude-tools <list>    without these tools
  -nt, --no-tools                no tools but those that -t names
 -nbt, --no-builtin-tools        the same, but clients may provide tools
+      --syntax                  with the tools ast_grep and ast_edit, unless the setting syntax.enabled says no
       --todo                    with the tool todo, unless the setting todo.enabled says no (docs/tools.md)
       --task                    with the tool task, unless the setting task.enabled says no (docs/subagents.md)
+      --async                   commands can be jobs, unless the setting async.enabled says no (docs/jobs.md)
+      --lsp                     with language servers, unless the setting lsp.enabled says no (docs/language-servers.md)
+      --web                     with the tools of the web, unless the setting web.enabled says no (docs/web.md)
       --plan-mode               the model changes nothing before you have approved its plan (docs/plan-mode.md)
       --ssh <host[:dir]>        tools and commands work on another host, in its home or in dir (docs/tools.md)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use agentd_session::{MoverGuard, PresenceGuard, SubscriberId, ToolProvider, UiAbilities};
+use agentd_session::{MoverGuard, PresenceGuard, SubagentListener, SubscriberId, ToolProvider, UiAbilities};
 use tokio_util::sync::CancellationToken;
 
 use super::feeds::OwedReplies;
@@ -21,6 +21,8 @@ pub(super) struct Attachment {
     pub(super) _mover: MoverGuard,
     /// Set while the client answers the session's questions to the user.
     pub(super) present: Option<PresenceGuard>,
+    /// Set while the client follows all events of the session's subagents.
+    pub(super) subagent_events: Option<SubagentListener>,
     /// Set while the client provides tools for the session.
     pub(super) tools: Option<ToolProvider>,
 }
@@ -109,6 +111,14 @@ impl Attachments {
         for attachment in self.followed.values_mut() {
             attachment.present =
                 abilities.map(|abilities| attachment.session.session_clients().enter(abilities));
+        }
+    }
+
+    /// From here on the client follows all events of the sessions' subagents, or does not.
+    pub(super) fn follow_subagents(&mut self, follows: bool) {
+        for attachment in self.followed.values_mut() {
+            let clients = attachment.session.session_clients();
+            attachment.subagent_events = follows.then(|| clients.follow_subagents(attachment.subscriber));
         }
     }
 

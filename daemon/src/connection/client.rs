@@ -76,6 +76,8 @@ pub(super) struct Client {
     number: u64,
     name: Option<String>,
     pub(super) view: ClientView,
+    /// Whether it asked for all events of subagents.
+    pub(super) hears_subagent_events: bool,
     role: Role,
     /// Whether it said `hello`.
     is_introduced: bool,
@@ -96,6 +98,7 @@ impl Client {
             number,
             name: None,
             view: ClientView::default(),
+            hears_subagent_events: false,
             role: Role::default(),
             is_introduced: false,
             is_ready: false,

@@ -15,7 +15,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     event_filter::{EventFilter, SetEventFilterParams},
     frame::Response,
-    subagent::SubagentSubscription,
+    subagent::{SubagentSubscription, SubagentSubscriptionSet},
 };
 use agentd_session::SessionHandle;
 use agentd_store::iso_timestamp;
@@ -49,9 +49,12 @@ impl Dispatcher {
                 self.answer(&Response::<()>::done(id, name, None)).await;
             }
             DaemonCommand::SetSubagentSubscription(params) => {
-                self.client.view.follows_subagents = params.subscription != SubagentSubscription::Off;
+                let level = params.subscription;
+                self.client.view.follows_subagents = level != SubagentSubscription::Off;
                 self.tell_writer(WriterCommand::View(self.client.view)).await;
-                self.answer(&Response::<()>::done(id, name, None)).await;
+                self.answer(&Response::done(id, name, Some(SubagentSubscriptionSet { level }))).await;
+                self.client.hears_subagent_events = level == SubagentSubscription::Events;
+                self.sessions.follow_subagents(self.client.hears_subagent_events);
                 // The writer must show these events before sessions send them.
                 self.settle().await;
             }

@@ -149,6 +149,10 @@ impl Dispatcher {
             _count: session.client(),
             _mover: session.session_clients().may_be_moved(feed.id(), self.moves.of_extensions.0.clone()),
             present: self.client.abilities().map(|abilities| session.session_clients().enter(abilities)),
+            subagent_events: self
+                .client
+                .hears_subagent_events
+                .then(|| session.session_clients().follow_subagents(feed.id())),
             tools,
         };
         self.sessions.insert(Arc::clone(&id), attachment);
@@ -156,6 +160,7 @@ impl Dispatcher {
         let following = FollowedFeed { session: id, feed, owed, leaving, so_far };
         self.tell_writer(WriterCommand::Follow(Box::new(following))).await;
         self.register_kept_tools(&session).await;
+        self.serve_kept_urls(&session).await;
         self.ask_trust(&session).await;
     }
 

@@ -15,6 +15,7 @@ mod event_filter;
 mod feeds;
 mod follow;
 mod host_tools;
+mod host_uris;
 mod long_lines;
 mod moves;
 mod open_requests;

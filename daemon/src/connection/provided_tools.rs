@@ -1,6 +1,6 @@
 //! The tools that a connection provides for sessions, and the calls of them that its client works on.
 
-use agentd_protocol::{client_tools::ClientTool, frame::FieldError};
+use agentd_protocol::{client_tools::ClientTool, frame::FieldError, host_uris::HostUriScheme};
 use agentd_session::ClientCalls;
 use serde::Deserialize;
 
@@ -11,6 +11,8 @@ pub(super) struct ProvidedTools {
     pub(super) calls: ClientCalls,
     /// The tools for every session that the connection follows.
     pub(super) for_every_session: Vec<ClientTool>,
+    /// The schemes of URLs that it serves in every session that it follows.
+    pub(super) schemes: Vec<HostUriScheme>,
 }
 
 impl ProvidedTools {

@@ -7,10 +7,10 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     frame::{Head, unknown_command},
     host_tools::{HostToolResult, HostToolUpdate},
+    host_uris::HostUriResult,
     lines::Line,
     ui::UiResponse,
 };
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -172,6 +172,9 @@ impl Dispatcher {
                 return self.answer_host_tool(head, answer, line).await;
             }
         }
+        if kind == Some(HostUriResult::TYPE) {
+            return self.answer_host_uri(head, line).await;
+        }
         let command = match kind.and_then(|name| Command::parse(name, line)) {
             None => return self.fail(head.id, kind, unknown_command(kind)).await,
             Some(Err(field)) => {
@@ -201,16 +204,33 @@ impl Dispatcher {
             Command::Session(command) => self.execute_session(command, head, line.len()).await,
             Command::Switch(command) => self.switch(command, head).await,
             Command::ClientTool(command) => self.execute_client_tool(command, head, line.len()).await,
-            Command::Admin(command) => self.execute_admin(command, head.id).await,
+            Command::Admin(command) => self.execute_admin(command, head).await,
             Command::Daemon(command) => self.execute_daemon(command, head.id).await,
         }
     }
 
     /// Executes a command about the user's set-up, in the background.
-    async fn execute_admin(&mut self, command: AdminCommand, id: Option<Value>) {
+    async fn execute_admin(&mut self, command: AdminCommand, head: Head) {
         let context = admin::Context::of(&self.connection.options, self.registry.auth_services());
         let name = command.name();
-        self.in_background(id, name, async move { admin::answer(context, command).await.map(Some) }).await;
+        // An extension of a session may log in.
+        let session = match (&command, &head.session_id) {
+            (AdminCommand::LoginStart(_), Some(id)) => match self.find_session(id).await {
+                Ok(session) => Some(session),
+                Err(failure) => return self.fail(head.id, Some(name), failure).await,
+            },
+            (AdminCommand::LoginStart(_), None) => self.sessions.current.clone(),
+            _ => None,
+        };
+        self.in_background(head.id, name, async move {
+            // One with extensions is loaded.
+            let session = match session {
+                Some(session) => session.loaded_guard().await.map(|guard| guard.handle),
+                None => None,
+            };
+            admin::answer(context, command, session).await.map(Some)
+        })
+        .await;
     }
 }
 

@@ -419,7 +419,7 @@ mod tests {
         };
         let (read_end, pipe) = std::io::pipe().unwrap();
         let (outbox, out) = mpsc::channel(8);
-        let writing = tokio::spawn(write(out, Output::start(pipe).unwrap(), Arc::default()));
+        let writing = tokio::spawn(write(out, Output::on_thread(pipe).unwrap(), Arc::default()));
         let tell = async |command: WriterCommand| outbox.send(command).await.map_err(drop).unwrap();
         tell(follow("ended", &ended, OwedReplies::default())).await;
         tell(follow("other", &other, OwedReplies::default())).await;

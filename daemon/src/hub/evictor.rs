@@ -186,7 +186,7 @@ impl Evictor {
             evicted.remove(&other);
         }
         // A file that was opened by its path may lie anywhere, under any name.
-        let is_elsewhere = matches!(slot.options.target, Target::Existing(_));
+        let is_elsewhere = matches!(slot.options.target, Target::Existing(_) | Target::File { .. });
         let file = slot.file().filter(|_| is_elsewhere).map(Into::into);
         evicted.insert((&**slot.id()).into(), Evicted { file });
     }

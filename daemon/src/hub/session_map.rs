@@ -74,6 +74,9 @@ impl SessionMap {
             Target::Existing(path) if Path::new(path).is_absolute() => {
                 self.find(|slot| !slot.has_ended() && slot.file().is_some_and(|file| file == Path::new(path)))
             }
+            Target::File { path, .. } => {
+                self.find(|slot| !slot.has_ended() && slot.file().is_some_and(|file| file == *path))
+            }
             Target::Existing(id) | Target::Id(id) | Target::Ephemeral(Some(id)) => self.get(id),
             _ => None,
         }

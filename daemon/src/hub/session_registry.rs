@@ -267,6 +267,7 @@ impl SessionRegistry {
             Target::Fork { id: Some(_), .. }
             | Target::Continue
             | Target::Existing(_)
+            | Target::File { .. }
             | Target::Id(_)
             | Target::Ephemeral(Some(_)) => Some(self.opening.lock().await),
         };
@@ -436,6 +437,7 @@ impl SessionRegistry {
         let tasks = &self.lifecycle.services.tasks;
         tasks.close();
         self.close_sessions().await;
+        self.lifecycle.services.language_servers.close();
         tasks.wait().await;
         // The last words of a server or an extension say why it ended.
         self.lifecycle.services.program_logs.flushed().await;

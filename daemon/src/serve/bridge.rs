@@ -7,7 +7,7 @@ use agentd_connect::{
     ConnectError, ConnectErrorKind, Endpoint, LaunchOptions, OpenedSession, PassThroughError, ReachedDaemon,
     SessionOpening, environment, pass_through, standard_streams,
 };
-use agentd_protocol::daemon::{ClientInfo, OpenSessionParams};
+use agentd_protocol::daemon::{ClientCapabilities, ClientInfo, OpenSessionParams};
 
 use super::runtime::{FAILED, Signals, fail, ready_line};
 use crate::{cli::BridgeOptions, logging::complain};
@@ -89,5 +89,7 @@ async fn open(options: BridgeOptions) -> Result<OpenedSession, ConnectError> {
         env: Some(environment()),
         ..OpenSessionParams::default()
     };
-    SessionOpening { client, params }.open(&endpoint, stream).await
+    SessionOpening { client, capabilities: ClientCapabilities::default(), params }
+        .open(&endpoint, stream)
+        .await
 }

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     output_sweeper::{FirstSweep, sweep_in_background},
-    runtime::{FAILED, Signals, check_file_limit, fail, run},
+    runtime::{FAILED, Signals, Workers, check_file_limit, fail, run},
 };
 use crate::{
     cli::ServeOptions,
@@ -77,7 +77,7 @@ pub fn daemon(mut options: ServeOptions) -> ExitCode {
             return fail(&format!("Error: {error}"), code);
         }
     };
-    let code = run(observe(options, &mut claim, listener));
+    let code = run(Workers::Several, observe(options, &mut claim, listener));
     // Only now may another daemon claim the socket.
     drop(claim);
     code

@@ -33,17 +33,30 @@ fn blocking_threads(address_space: Option<u64>) -> usize {
     usize::try_from(fit.clamp(*BLOCKING_THREADS.start(), *BLOCKING_THREADS.end())).unwrap_or_default()
 }
 
+/// The threads that run tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Workers {
+    /// The thread of the caller. For one client: a prompt is passed from task to task about thirty times, and each time the tasks of a
+    /// runtime with several threads wake another of them, which costs more than the work.
+    CallingThread,
+    /// [`WORKER_THREADS`]. For several clients, and for an editor, whose files are read while the model goes on.
+    Several,
+}
+
 /// Runs `serving` on a new runtime, and reports its error on stderr. Tasks that still wait then are dropped.
-pub(super) fn run(serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {
+pub(super) fn run(workers: Workers, serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {
     let address_space = AddressSpace::of_this_process().limit();
     if address_space.is_some() {
         share_one_arena();
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .max_blocking_threads(blocking_threads(address_space))
-        .enable_all()
-        .build();
+    let mut builder = match workers {
+        Workers::CallingThread => tokio::runtime::Builder::new_current_thread(),
+        Workers::Several => tokio::runtime::Builder::new_multi_thread(),
+    };
+    if workers == Workers::Several {
+        builder.worker_threads(WORKER_THREADS);
+    }
+    let runtime = builder.max_blocking_threads(blocking_threads(address_space)).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("Error: cannot start the runtime: {error}"), FAILED),

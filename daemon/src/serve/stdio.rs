@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     output_sweeper::{FirstSweep, sweep_in_background},
     retry_locked_open::retry_locked_open,
-    runtime::{Signals, check_file_limit, not_opened, ready_line, run, tell_of},
+    runtime::{Signals, Workers, check_file_limit, not_opened, ready_line, run, tell_of},
 };
 use crate::{
     cli::StdioOptions,
@@ -18,7 +18,7 @@ use crate::{
     limits::{STDIO_SIGNAL_GRACE, STDIO_TELEMETRY_FLUSH, TELEMETRY_FLUSH},
     logging::complain,
     telemetry::DaemonTelemetry,
-    transport::{LineBudget, Output, read_lines},
+    transport::{LineBudget, Output, read_stdin},
 };
 
 /// Serves until the input ends or a signal comes. The process then ends, even while a thread still reads stdin.
@@ -27,7 +27,7 @@ pub fn stdio(options: StdioOptions) -> ExitCode {
     for warning in &options.warnings {
         complain(warning);
     }
-    run(observe(options))
+    run(Workers::CallingThread, observe(options))
 }
 
 /// Serves, with telemetry until the end where it is on.
@@ -81,8 +81,7 @@ async fn serve(options: StdioOptions, telemetry: &DaemonTelemetry) -> Result<Exi
     };
     // Reading starts only now: earlier commands have waited in the pipe.
     let budget = LineBudget::new(memory, limits.line_idle).client();
-    let pipes = read_lines(std::io::stdin(), limits.max_line_bytes, budget)
-        .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
+    let pipes = read_stdin(limits.max_line_bytes, budget).and_then(|lines| Ok((lines, Output::to_stdout()?)));
     let (lines, output) = pipes.map_err(|error| format!("Error: cannot start a thread: {error}"))?;
     if options.ready {
         // The connection notices a host that has closed stdout already.

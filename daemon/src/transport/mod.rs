@@ -6,6 +6,7 @@ mod output;
 mod socket;
 mod socket_claim;
 mod socket_monitor;
+mod standard_stream;
 mod stdio;
 
 pub use line_budget::{ClientLineBudget, LineBudget};
@@ -14,4 +15,4 @@ pub use output::{InProcessClient, Output, in_process_pair};
 pub use socket::split;
 pub use socket_claim::{ClaimError, SocketClaim};
 pub use socket_monitor::SocketMonitor;
-pub use stdio::read_lines;
+pub use stdio::read_stdin;

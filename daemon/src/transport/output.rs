@@ -1,5 +1,5 @@
-//! The writing side of a connection: it takes finished batches of lines. A thread (stdout), a task (a socket) or a client in this
-//! process carries them away.
+//! The writing side of a connection: it takes finished batches of lines. A task (a pipe, a socket), a thread (a terminal, a file) or a
+//! client in this process carries them away.
 
 use std::{
     io::{self, Write},
@@ -10,6 +10,7 @@ use agentd_protocol::lines::Line;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
+use super::standard_stream::StandardStream;
 use crate::limits::{LONG_BATCH_BYTES, WAITING_BATCHES, WAITING_IN_PROCESS_LINES};
 
 /// Takes finished batches of lines. Dropping it discards batches that a task has not written yet; a thread goes on.
@@ -89,12 +90,36 @@ async fn result(ended: &mut oneshot::Receiver<io::Result<()>>) -> io::Result<()>
 }
 
 impl Output {
+    /// Writes to stdout: in a task where it is a pipe or a socket, else on a thread.
+    ///
+    /// # Errors
+    /// When the system refuses another thread.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn to_stdout() -> io::Result<Self> {
+        let stdout = io::stdout();
+        let Some(stream) = StandardStream::writing(&stdout) else { return Self::on_thread(stdout) };
+        let (handle, (mut batches, end)) = Self::new();
+        tokio::spawn(async move {
+            let mut result = Ok(());
+            while result.is_ok()
+                && let Some(batch) = batches.recv().await
+            {
+                result = stream.write_all(&batch).await;
+            }
+            // The receiver is gone only when the daemon ends.
+            let _ = end.send(result);
+        });
+        Ok(handle)
+    }
+
     /// Writes to `output` on a thread of its own: stdout is shared with the host, and switching it to non-blocking mode would break
     /// the host.
     ///
     /// # Errors
     /// When the system refuses another thread.
-    pub fn start(output: impl Write + Send + 'static) -> io::Result<Self> {
+    pub fn on_thread(output: impl Write + Send + 'static) -> io::Result<Self> {
         let (handle, (batches, end)) = Self::new();
         thread::Builder::new().name("stdout".into()).spawn(move || {
             // The receiver is gone only when the daemon ends.
@@ -195,7 +220,7 @@ mod tests {
     async fn a_closed_reader_is_reported() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let mut output = Output::start(writer).unwrap();
+        let mut output = Output::on_thread(writer).unwrap();
         output.write(b"hello\n".to_vec()).await;
         output.broken().await;
         let error = output.finish().await.unwrap_err();

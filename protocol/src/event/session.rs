@@ -347,8 +347,14 @@ pub struct ProcessEnd {
 pub enum ProcessEndedBy {
     /// Its time limit.
     Timeout,
-    /// The model, by `process_kill`.
+    /// The model, by `process_kill` or `proc://`.
     Model,
+    /// The user, by `kill_job`.
+    User,
+    /// Another service of its name, which took its place.
+    Restart,
+    /// A limit of the session's processes (setting `processes`).
+    Limit,
 }
 
 /// An extension failed, or its host.

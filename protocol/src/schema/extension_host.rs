@@ -167,6 +167,30 @@ pub(super) enum FromDaemon {
         /// Its arguments.
         args: Vec<Value>,
     },
+    /// Has a provider make images. The value is what its function returns.
+    #[serde(rename = "provider.images")]
+    ProviderImages {
+        /// The number of the request.
+        id: u64,
+        /// The epoch.
+        epoch: u64,
+        /// The function.
+        cb: u64,
+        /// The model, what it is asked, and the options: with credentials, and `"signal": true`.
+        args: [Map<String, Value>; 3],
+    },
+    /// Has a provider classify. The value is what its function returns.
+    #[serde(rename = "provider.classify")]
+    ProviderClassify {
+        /// The number of the request.
+        id: u64,
+        /// The epoch.
+        epoch: u64,
+        /// The function.
+        cb: u64,
+        /// The model, what it is asked, and the options: with credentials, and `"signal": true`.
+        args: [Map<String, Value>; 3],
+    },
     /// Asks a provider for its models. The value is `{models}`.
     #[serde(rename = "provider.refresh")]
     ProviderRefresh {
@@ -277,6 +301,42 @@ pub(super) enum FromDaemon {
         /// The fields that are different.
         patch: Map<String, Value>,
     },
+    /// A record of a channel: of a session that an extension of the host has opened.
+    #[serde(rename = "channel")]
+    Channel {
+        /// The number of the channel, counted by the host.
+        channel: u64,
+        /// The record.
+        record: Map<String, Value>,
+    },
+    /// Nothing comes through a channel any more.
+    #[serde(rename = "channel.close")]
+    ChannelClose {
+        /// The number of the channel.
+        channel: u64,
+    },
+    /// An event of a session that an extension of the host has opened.
+    #[serde(rename = "agents.event")]
+    AgentsEvent {
+        /// The agent.
+        agent: String,
+        /// The event, as clients get it.
+        event: Map<String, Value>,
+    },
+    /// The host did not keep up: some events of the session were not told.
+    #[serde(rename = "agents.lagged")]
+    AgentsLagged {
+        /// The agent.
+        agent: String,
+    },
+    /// The session of an agent has ended.
+    #[serde(rename = "agents.ended")]
+    AgentsEnded {
+        /// The agent.
+        agent: String,
+        /// Why.
+        reason: String,
+    },
     /// The answer to a call.
     #[serde(rename = "result")]
     Result(Answer),
@@ -318,6 +378,14 @@ pub(super) enum FromHost {
         /// The request of agentd during which it is made.
         #[serde(skip_serializing_if = "Option::is_none")]
         within: Option<u64>,
+    },
+    /// A record of a channel.
+    #[serde(rename = "channel")]
+    Channel {
+        /// The number of the channel.
+        channel: u64,
+        /// The record.
+        record: Map<String, Value>,
     },
     /// An extension registers something.
     #[serde(rename = "register")]

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     command::NoData,
     host_tools::{HostToolResult, HostToolUpdate},
+    host_uris::HostUriResult,
     ui::UiResponse,
 };
 
@@ -64,6 +65,12 @@ pub(crate) fn answers(generator: &mut SchemaGenerator) -> Vec<AnswerRow> {
             title: "HostToolResult",
             doc: "Answers a `host_tool_call`. No command: it has a response only if it cannot be used.",
             body: generator.subschema_for::<HostToolResult>(),
+        },
+        AnswerRow {
+            name: HostUriResult::TYPE,
+            title: "HostUriResult",
+            doc: "Answers a `host_uri_request`. No command: it has a response only if it cannot be used.",
+            body: generator.subschema_for::<HostUriResult>(),
         },
     ]
 }

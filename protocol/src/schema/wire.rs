@@ -96,6 +96,7 @@ pub(super) fn wire() -> Value {
         "UiResponse",
         "HostToolUpdate",
         "HostToolResult",
+        "HostUriResult",
         "Response",
         "Event",
         "SessionHeader",

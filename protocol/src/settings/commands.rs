@@ -26,6 +26,19 @@ pub struct BashSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub env: Option<bool>,
+    /// Whether commands run with variables that keep programs from asking and paging: `PAGER=cat`, `GIT_PAGER=cat`, `GIT_EDITOR=true`,
+    /// `GIT_TERMINAL_PROMPT=0`, `TERM=dumb`, `NO_COLOR=1`, `CI=true`; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    pub non_interactive: Option<bool>,
+    /// Whether the commands of a session run in one shell that stays, so that the directory, variables, functions and aliases of one are
+    /// there for the next; default false. Needs bash as the shell. A command that runs beside another one has a shell of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    pub session: Option<bool>,
+    /// When a command that is waited for goes on in the background, where `async.enabled` permits that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_background: Option<AutoBackgroundSettings>,
     /// How long a command may take whose call gives no `timeout`, in milliseconds, at most 2147483647; default none. Does not concern
     /// background processes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +70,28 @@ pub struct BashSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 67_108_864)))]
     pub file_bytes: Option<u64>,
+}
+
+/// When a command that is waited for goes on in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct AutoBackgroundSettings {
+    /// After how many milliseconds; default 0, which is never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 0)))]
+    pub threshold_ms: Option<u64>,
+}
+
+/// Commands of the tool `bash` as jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct AsyncSettings {
+    /// Whether a command can go on beside the run, whose end the model is told (arguments `async`, `name` and `ready` of `bash`), with the
+    /// tool `wait` and `proc://` in `read` and `write`; default false, for `agentctl` and in editors (`agentd acp`) true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
 }
 
 /// The commands that are refused in favour of another tool.

@@ -23,4 +23,8 @@ pub struct DiscoverySettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
     pub disabled_items: Option<Vec<String>>,
+    /// The only skills that count, by their names; `*` stands for any part of one. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub include_skills: Option<Vec<String>>,
 }

@@ -25,12 +25,13 @@ pub struct PermissionSettings {
     pub rules: Option<Vec<PermissionRule>>,
 }
 
-/// A rule about calls of a tool. Without `command` and `path` it matches every call of the tool.
+/// A rule about calls of a tool. Without `command`, `path` and `domain` it matches every call of the tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PermissionRule {
-    /// The tool, with `*` for any part of its name. `edit` counts as `write`; `grep`, `find` and `ls` count as `read`.
+    /// The tool, with `*` for any part of its name. `edit` counts as `write`; `grep`, `find` and `ls` count as `read`. `read` of a
+    /// page of the web counts as `web_fetch`.
     pub tool: String,
     /// For `bash`: the command, word by word. A last `*` stands for any further words, none too; another `*` for one word; a word may
     /// be a glob. The rule holds for a shell command when it holds for each simple command in it.
@@ -40,6 +41,9 @@ pub struct PermissionRule {
     /// the home directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// For `web_fetch`: the host, with `*` for any part of its name. `example.org` means the hosts below it, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
     /// What is done with a call that matches.
     pub action: PermissionAction,
     /// The reason, for the user who is asked and the model that is refused.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::isolation::{IsolationBackend, IsolationMode};
+use crate::isolation::{CommitMessages, IsolationBackend, IsolationMode};
 
 /// The tool `task`, which starts subagents.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct TaskSettings {
     /// with the next prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_up: Option<bool>,
+    /// Whether calls may say how much a subagent should think (`effort`); default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_effort: Option<bool>,
     /// How many subagents of one session work at the same time; default 8, 0 for no limit. Others wait for their turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u64>,
@@ -34,6 +37,10 @@ pub struct TaskSettings {
     /// stopped, and what it has found counts as its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soft_request_budget: Option<u64>,
+    /// How long the session of a subagent stays in memory after it has ended, in milliseconds; default 420000. Then only its file is left; a
+    /// message to it has it go on either way. 0: as long as other sessions (`daemon.idleUnloadMs`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
     /// Models in the place of those that definitions of agents name, by the name of the agent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agent_model_overrides: BTreeMap<String, String>,
@@ -59,6 +66,10 @@ pub struct TaskIsolationSettings {
     /// How they are brought back; default `patch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge: Option<IsolationMode>,
+    /// With `merge: branch`: where the message of the commit for what a subagent has not committed itself comes from; default `generic`. `ai` asks
+    /// the session's model, within its budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commits: Option<CommitMessages>,
 }
 
 /// How isolated copies are made.

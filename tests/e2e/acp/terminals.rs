@@ -129,13 +129,13 @@ fn signals_and_cut_output_are_in_the_result() {
 
 #[test]
 fn a_command_that_takes_too_long_is_killed() {
-    let (server, home) = setting(json!({"command": "sleep 1000", "timeout": 0.05}));
+    let (server, home) = setting(json!({"command": "sleep 1000", "timeout": 0.5}));
     let mut editor = Editor::ready(&home, &[], &terminals());
     let session = editor.new_session(&home);
     let id = editor.prompt(&session, "Wait.");
     let (_, asked) = finish(&mut editor, id, None, &json!({"output": "up", "truncated": false}));
     assert_eq!(asked, ["create", "wait_for_exit", "kill", "output", "release"]);
-    assert!(result(&server).contains("up\\n\\nCommand timed out after 0.05 seconds"), "{}", result(&server));
+    assert!(result(&server).contains("up\\n\\nCommand timed out after 0.5 seconds"), "{}", result(&server));
     let last = editor.updates("tool_call_update").pop().unwrap().clone();
     assert_eq!(last["content"][0], json!({"type": "terminal", "terminalId": "t"}));
     assert!(last["content"][1]["content"]["text"].as_str().unwrap().contains("timed out"), "{last}");

@@ -58,7 +58,7 @@ check_archive() {
 
   # Programs for another processor: two bytes of their headers say so.
   mkdir "$work/arm64"
-  for program in agentd agentctl; do
+  for program in agentd agentctl agentd-syntax; do
     cp "$work/${file%.tar.gz}/bin/$program" "$work/arm64"
     printf '\267\000' | dd of="$work/arm64/$program" bs=1 seek=18 conv=notrunc status=none
   done

@@ -19,7 +19,7 @@ target = path.name.removesuffix(".cdx.json").split("-", 2)[2]
 
 def built(edges):
     """Name and version of every crate of the two programs."""
-    command = ["cargo", "tree", "--locked", "--target", target, "--edges", edges, "--prefix", "none", "-p", "agentd", "-p", "agentctl"]
+    command = ["cargo", "tree", "--locked", "--target", target, "--edges", edges, "--prefix", "none", "-p", "agentd", "-p", "agentctl", "-p", "agentd-syntax-program"]
     lines = subprocess.run(command, cwd=repository, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     return {tuple(line.split(" ")[:2]) for line in lines if line}
 

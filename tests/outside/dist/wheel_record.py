@@ -22,4 +22,4 @@ with zipfile.ZipFile(sys.argv[1]) as wheel:
         mode = 0o100755 if "/scripts/" in name else 0o100644
         assert entries[name].external_attr >> 16 == mode, name
     programs = [name for name in entries if "/scripts/" in name]
-    assert len(programs) == 2, programs
+    assert len(programs) == 3, programs

@@ -237,8 +237,10 @@ export const rows = {
       await client.prompt("go");
       const { messages } = await client.done({ type: "get_fork_messages" });
       await client.send({ type: "fork", entryId: messages[0].entryId });
-      // A stash that was created is an object that nothing names.
-      return git(place, "fsck", "--unreachable", "--no-reflogs").split("\n").filter((line) => line.includes("commit")).length;
+      // A stash that was created is two commits that nothing names, of the index and of the files. They are counted by their trees: two
+      // commits of the same index in the same second are one.
+      const lost = git(place, "fsck", "--unreachable", "--no-reflogs").match(/(?<=commit )[0-9a-f]+/g) ?? [];
+      return lost.map((commit) => git(place, "rev-parse", `${commit}^{tree}`).trim()).filter((tree, at, all) => all.indexOf(tree) === at).sort();
     },
   },
   "git-merge-and-resolve": {

@@ -20,7 +20,7 @@ const called = new Set<string>();
 const MISSING = ["setFastMode", "handoff", "getLoginProviders", "login"];
 /** Methods about subagents, which have tests of their own. */
 const ELSEWHERE = [
-  "setSubagentSubscription", "getSubagents", "getSubagentMessages", "onSubagentLifecycle", "onSubagentProgress", "onSubagentEvent",
+  "getSubagentMessages", "onSubagentLifecycle", "onSubagentProgress", "onSubagentEvent",
 ];
 
 /** A started client in a home of its own. */
@@ -114,6 +114,12 @@ test("events are collected until the end of the prompt", async () => {
   await client.prompt("hello");
   await idle;
   expect(client.getStderr()).toBe("");
+});
+
+test("events of subagents are asked for by level", async () => {
+  const { client } = await started();
+  for (const level of ["events", "progress", "off"] as const) expect(await client.setSubagentSubscription(level)).toBe(level);
+  expect(await client.getSubagents()).toEqual([]);
 });
 
 test("a run is steered, stopped and replaced", async () => {

@@ -124,9 +124,12 @@ class Server:
 
 
 class Agent:
-    """`agentd --stdio --ssh HOST`, whose model makes the calls that a test asks for, each by its name."""
+    """`agentd --stdio --ssh HOST`, whose model makes the calls that a test asks for, each by its name.
 
-    def __init__(self, server, calls=(), host="box", directory=None):
+    With `hosts`, a session that works here, and has the tool `ssh` for these hosts of ssh.json.
+    """
+
+    def __init__(self, server, calls=(), host="box", directory=None, hosts=None):
         self._folder = tempfile.TemporaryDirectory(prefix="agentd-outside-")
         self.root = Path(self._folder.name).resolve()
         for name in ("home", "agent", "project", "tmp"):
@@ -149,6 +152,9 @@ class Agent:
         }
         (self.root / "agent/models.json").write_text(json.dumps({"providers": {"script": provider}}))
         settings = {"defaultProvider": "script", "defaultModel": "one", "retry": {"enabled": False}}
+        if hosts is not None:
+            settings["ssh"] = {"enabled": True}
+            (self.root / "agent/ssh.json").write_text(json.dumps({"hosts": hosts}))
         (self.root / "agent/settings.json").write_text(json.dumps(settings))
         env = {
             "HOME": str(self.root / "home"),
@@ -158,7 +164,9 @@ class Agent:
         }
         where = directory if directory is not None else f":{server.work}"
         tools = "read,bash,edit,write,grep,find,ls"
-        command = [AGENTD, "--stdio", "--no-session", "--tools", tools, "--ssh", f"{host}{where}"]
+        there = ["--ssh", f"{host}{where}"] if hosts is None else []
+        tools = tools if hosts is None else f"{tools},ssh"
+        command = [AGENTD, "--stdio", "--no-session", "--tools", tools, *there]
         self.process = subprocess.Popen(
             command, env=env, cwd=self.root / "project", stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

@@ -183,5 +183,76 @@ class Tools(unittest.TestCase):
         self.assertEqual(response["error"], expected)
 
 
+class ToolSsh(unittest.TestCase):
+    """The tool `ssh` of a session that works here."""
+
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.close)
+        key = self.server.root / "user"
+        self.hosts = {
+            "build": {"host": "127.0.0.1", "port": self.server.port, "key": str(key), "description": "builds"},
+            "stranger": {"host": "127.0.0.1", "port": self.server.port, "key": str(self.server.root / "stranger")},
+        }
+
+    def ssh(self, command, host="build", **more):
+        return ("ssh", {"host": host, "command": command, **more})
+
+    def test_commands_and_files_of_a_host(self):
+        work = self.server.work
+        (work / "a.txt").write_text("one\ntwo\n")
+        calls = {
+            "look": [
+                self.ssh("pwd; cat a.txt; exit 3", cwd=str(work)),
+                self.ssh("sleep 100", timeout=1),
+                self.ssh("true", host="stranger"),
+                self.ssh("true", host="127.0.0.1"),
+                ("read", {"path": f"ssh://build{work}/a.txt"}),
+                ("read", {"path": f"ssh://build{work}"}),
+            ],
+            "change": [("write", {"path": f"ssh://build{work}/b.txt", "content": "new"})],
+        }
+        with Agent(self.server, calls, hosts=self.hosts) as agent:
+            texts = [text for text, _ in agent.call("look")]
+            self.assertEqual(texts[0], f"{work}\none\ntwo\n\n\nCommand exited with code 3")
+            self.assertTrue(texts[1].startswith("Command timed out after 1 seconds"), texts[1])
+            self.assertIn("Permission denied (publickey)", texts[2])
+            self.assertIn("Unknown host", texts[3])
+            self.assertEqual(texts[4:], ["one\ntwo\n", "a.txt\n"])
+            wrote = f"Successfully wrote 3 bytes to ssh://build{work}/b.txt"
+            self.assertEqual(agent.call("change"), [(wrote, False)])
+            self.assertEqual((work / "b.txt").read_text(), "new")
+            # One connection for all of that, whose socket nobody else can reach.
+            self.assertEqual(len(self.server.connections()), 1)
+            [folder] = (agent.root / "tmp").glob("agentd-ssh-*")
+            self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+            tmp = agent.root / "tmp"
+            agent.process.stdin.close()
+            agent.process.stdout.read()
+            agent.process.wait()
+            self.assertEqual(list(tmp.glob("agentd-ssh-*")), [])
+        wait_for("the end of the connection", lambda: not self.server.connections())
+
+    def test_an_abort_ends_the_command_there(self):
+        pid = self.server.work / "pid"
+        calls = {"long": [self.ssh(f"echo $$ > {pid}; sleep 1000")]}
+        with Agent(self.server, calls, hosts=self.hosts) as agent:
+
+            def stop():
+                number = int(wait_for("the command", lambda: pid.exists() and pid.read_text().strip()))
+                self.assertTrue(is_running(number))
+                agent.send(type="abort")
+                wait_for("the end of the command", lambda: not is_running(number))
+
+            [(text, failed)] = agent.call("long", while_running=stop)
+            self.assertTrue(failed and "aborted" in text, text)
+
+    def test_a_key_that_is_not_known_is_refused(self):
+        self.server.write_known_hosts("other_host")
+        with Agent(self.server, {"try": [self.ssh("true")]}, hosts=self.hosts) as agent:
+            [(text, failed)] = agent.call("try")
+            self.assertTrue(failed and "HOST IDENTIFICATION HAS CHANGED" in text or "verification failed" in text, text)
+
+
 if __name__ == "__main__":
     unittest.main()

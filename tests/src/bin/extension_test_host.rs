@@ -2,8 +2,9 @@
 //!
 //! `extension_test_host SCRIPT LOG`: the script is a JSON object. `handlers` has an action for each event, `tools` and `commands` for each name; `load` may hold an `error` or a `crash`.
 //! `registers` is a list of further registrations, `oauth` has an action for each step of a login, and `requests` has an action for each type of request; `events` of it are those of a stream. A handler's `once` is its value the first time. A tool's `def` and `has` are part of its registration, and `prepared` is what it makes of arguments. `ops` has an action for the number of each function that can be called, with `data` besides, pieces of output in base64.
+//! `agent` has `handlers` and `tools` of sessions that it opens, in the same form, without calls; they are served through channels.
 //! An action is an object: `calls` are made first, a list of `[method, params]`, then `cancelled_calls`, which are given up at once, then come `registers`; then `crash` ends the host with that code, `hang` waits for ever, `throw` fails with that text; else `value` is returned, and `event` as what
-//! changed in place. A tool has `updates` besides, partial results of so many numbers, and `until_cancelled`. Every request, every answer to a call and every note is a line of the log.
+//! changed in place. A tool has `updates` besides, partial results of so many numbers, and `until_cancelled`. A step of a login has `until_cancelled`, `obeys` (a call that is refused fails it, with that text) and `takes_answer`: the field of its value that the answer to the last question takes. Every request, every answer to a call and every note is a line of the log.
 
 use std::{
     env,
@@ -27,6 +28,10 @@ struct Host {
     /// The name of each handler's event, by its number.
     handlers: Vec<String>,
     cancelled: Vec<u64>,
+    /// The answer to the last call that had one.
+    last_answer: Value,
+    /// Why the last call was refused, if it was.
+    refusal: Option<String>,
 }
 
 fn main() -> io::Result<()> {
@@ -43,6 +48,8 @@ fn main() -> io::Result<()> {
         last_call: 0,
         handlers: Vec::new(),
         cancelled: Vec::new(),
+        last_answer: Value::Null,
+        refusal: None,
     };
     while let Some(record) = host.next()? {
         host.take(&record)?;
@@ -135,10 +142,28 @@ impl Host {
             }
             "provider.oauth" => {
                 let step = record["step"].as_str().unwrap_or_default().to_owned();
-                let action = self.script["oauth"][&step].clone();
+                let mut action = self.script["oauth"][&step].clone();
+                for call in action["calls"].take().as_array().into_iter().flatten() {
+                    self.call(call, id, false)?;
+                    if let (true, Some(refusal)) = (action["obeys"] == true, self.refusal.take()) {
+                        return self.answer(id, Err(refusal));
+                    }
+                }
+                if action["until_cancelled"] == true {
+                    while !self.cancelled.contains(&id.as_u64().unwrap_or_default()) {
+                        let Some(record) = self.next()? else { return Ok(()) };
+                        if record["type"] != "cancel" {
+                            self.take(&record)?;
+                        }
+                    }
+                }
+                if let Some(field) = action["takes_answer"].as_str().map(str::to_owned) {
+                    action["value"][field] = self.last_answer.take();
+                }
                 let outcome = self.act(&action, id)?;
                 self.answer(id, outcome)
             }
+            "channel" => self.take_in_channel(&record["channel"], &record["record"]),
             "bind" | "unload" | "ping" => self.answer(id, Ok(Value::Null)),
             "shutdown" => {
                 self.answer(id, Ok(Value::Null))?;
@@ -164,6 +189,54 @@ impl Host {
             }
             other => self.answer(id, Err(format!("no {other}"))),
         }
+    }
+
+    /// Does what a record of a session asks for that an extension has opened.
+    fn take_in_channel(&mut self, channel: &Value, record: &Value) -> io::Result<()> {
+        let send = |host: &Self, record: Value| {
+            host.send(&json!({"type": "channel", "channel": channel, "record": record}))
+        };
+        let (id, agent) = (&record["id"], self.script["agent"].clone());
+        let of = |kind: &str| agent[kind].as_object().cloned().unwrap_or_default();
+        let value = match record["type"].as_str().unwrap_or_default() {
+            "hello" => json!({"protocol": 1}),
+            "load" => {
+                let epoch = &record["epoch"];
+                let extensions = record["extensions"].as_array().cloned().unwrap_or_default();
+                let ext = &extensions[0]["ext"];
+                for (number, event) in of("handlers").keys().enumerate() {
+                    send(
+                        self,
+                        json!({"type": "register", "epoch": epoch, "ext": ext, "kind": "handler", "h": number, "event": event}),
+                    )?;
+                }
+                for name in of("tools").keys() {
+                    let def =
+                        json!({"name": name, "description": "A test.", "parameters": {"type": "object"}});
+                    send(
+                        self,
+                        json!({"type": "register", "epoch": epoch, "ext": ext, "kind": "tool", "def": def, "has": []}),
+                    )?;
+                }
+                let loaded = extensions.iter().map(|it| json!({"ext": it["ext"], "ok": true, "ms": 1}));
+                json!({"extensions": loaded.collect::<Vec<_>>()})
+            }
+            "hook" => {
+                let handlers: Vec<Value> = of("handlers").into_iter().map(|(_, action)| action).collect();
+                let numbers = record["handlers"].as_array().cloned().unwrap_or_default();
+                let returned = numbers.iter().map(|h| {
+                    let at = usize::try_from(h.as_u64().unwrap_or_default()).unwrap_or_default();
+                    json!({"h": h, "value": handlers[at]["value"]})
+                });
+                json!({"returns": returned.collect::<Vec<_>>()})
+            }
+            "tool.execute" => agent["tools"][record["tool"].as_str().unwrap_or_default()]["value"].clone(),
+            _ => Value::Null,
+        };
+        if id.is_null() {
+            return Ok(());
+        }
+        send(self, json!({"type": "result", "id": id, "ok": true, "value": value}))
     }
 
     fn load(&mut self, record: &Value) -> io::Result<()> {
@@ -255,6 +328,10 @@ impl Host {
         loop {
             let Some(record) = self.next()? else { return Ok(()) };
             if record["type"] == "result" && record["id"] == id {
+                if !record["value"].is_null() {
+                    self.last_answer = record["value"].clone();
+                }
+                self.refusal = record["error"]["message"].as_str().map(str::to_owned);
                 return Ok(());
             }
             self.take(&record)?;

@@ -39,7 +39,7 @@ use crate::outcome::{About as _, Failure, Outcome, fail};
 pub(crate) struct Options {
     /// What to make; without any, everything
     kinds: Vec<Kind>,
-    /// A folder with agentd and agentctl for one platform, instead of a release build; repeatable
+    /// A folder with agentd, agentctl and agentd-syntax for one platform, instead of a release build; repeatable
     #[arg(long, value_name = "DIR")]
     bin_dir: Vec<PathBuf>,
     /// Where the packages go; what an earlier run put there is replaced [default: target/dist]

@@ -33,6 +33,8 @@ const OPEN_ID: &str = "open";
 pub struct SessionOpening {
     /// The client's name and version.
     pub client: ClientInfo,
+    /// What the client understands beside the events of the session.
+    pub capabilities: ClientCapabilities,
     /// The session and its flags.
     pub params: OpenSessionParams,
 }
@@ -66,7 +68,7 @@ impl SessionOpening {
         let hello = HelloParams {
             protocol: PROTOCOL,
             client: Some(self.client.clone()),
-            capabilities: ClientCapabilities::default(),
+            capabilities: self.capabilities,
             role: Role::Control,
         };
         let greeted = timeout(HELLO_TIMEOUT, talk.ask(HELLO_ID, "hello", &hello)).await;
@@ -203,7 +205,11 @@ mod tests {
         let endpoint = Endpoint { agent_dir: "/a".into(), socket: "/a/s".into() };
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let client = ClientInfo { name: "test".into(), version: None };
-        let opening = SessionOpening { client, params: OpenSessionParams::default() };
+        let opening = SessionOpening {
+            client,
+            capabilities: ClientCapabilities::default(),
+            params: OpenSessionParams::default(),
+        };
         let talking = async {
             for piece in said {
                 theirs.write_all(piece.as_bytes()).await.unwrap();

@@ -7,13 +7,13 @@ use std::{
     fs::{self, File},
     io::{self, IsTerminal, Read},
     os::unix::fs::FileTypeExt as _,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::mpsc,
     thread,
     time::Duration,
 };
 
-use agentd_protocol::{command::Image, image_kind::ImageKind};
+use agentd_protocol::{command::Image, image_kind::ImageKind, plain_path::without_dots};
 use agentd_safe_open::{AcceptedOwner, FileKind, LinkPolicy, OpenError, OpenProblem, OpenRules};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -110,17 +110,7 @@ fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
         _ if path == "~" => home.map_or_else(|| PathBuf::from(path), Path::to_owned),
         _ => PathBuf::from(path),
     };
-    let mut plain = PathBuf::new();
-    for part in base.join(path).components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
-    }
-    plain
+    without_dots(&base.join(path))
 }
 
 /// How long stdin may be silent before the user is told that we read it.

@@ -24,6 +24,7 @@ use agentd_protocol::{
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
     extensions::ExtensionList,
+    jobs::{self, JobInfo, JobList, JobOutputParams, JobParams},
     mcp::{
         self, McpLoginFinishParams, McpLoginStartParams, McpLoginStarted, McpLogoutParams, McpServers,
         ReconnectMcpServerParams,
@@ -103,6 +104,9 @@ calls! {
     GetDiagnostics = "get_diagnostics": NoParams => Diagnostics,
     GetEntries = "get_entries": GetEntriesParams => Entries,
     GetMessages = "get_messages": NoParams => Messages,
+    ListJobs = "list_jobs": NoParams => JobList,
+    JobOutput = "job_output": JobOutputParams => jobs::JobOutput,
+    KillJob = "kill_job": JobParams => JobInfo,
     ListProcesses = "list_processes": ListProcessesParams => ProcessList,
     ListSessions = "list_sessions": ListSessionsParams => SessionList,
     ListModels = "list_models": ListModelsParams => ModelList,

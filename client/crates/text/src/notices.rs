@@ -85,6 +85,9 @@ pub fn ended_process(end: &ProcessEnd) -> String {
     };
     let why = match end.ended_by {
         Some(ProcessEndedBy::Timeout) => " at its time limit",
+        Some(ProcessEndedBy::User) => " by kill_job",
+        Some(ProcessEndedBy::Restart) => " for its successor",
+        Some(ProcessEndedBy::Limit) => " over a limit (setting processes)",
         Some(ProcessEndedBy::Model) | None => "",
     };
     format!("{} {how}{why}: {}", end.process_id, one_line(&end.command))

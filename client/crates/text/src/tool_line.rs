@@ -1,6 +1,7 @@
 //! Tool calls in one line each.
 
 use agentd_protocol::{
+    eval::EVAL_TOOL,
     event::{ToolExecutionEnd, ToolExecutionStart},
     message::ToolResultMessage,
     subagent::TASK_TOOL,
@@ -21,6 +22,8 @@ pub fn subject(call: &ToolExecutionStart) -> String {
     let telling = match call.tool_name.as_str() {
         TODO_TOOL => todo_argument,
         TASK_TOOL => task_argument,
+        "lsp" => language_server_argument,
+        EVAL_TOOL => eval_argument,
         _ => telling_argument,
     };
     let argument = call.args.get().map(telling).unwrap_or_default();
@@ -70,6 +73,22 @@ fn telling_argument(args: &Map<String, Value>) -> String {
         None if args.is_empty() => String::new(),
         None => one_line(&Value::Object(args.clone()).to_string()),
     }
+}
+
+/// What a language server is asked: the action, the symbol, and the file.
+fn language_server_argument(args: &Map<String, Value>) -> String {
+    let text = |name: &str| args.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let line = args.get("line").map(|line| format!(":{line}")).unwrap_or_default();
+    let file = text("file").map(|file| format!("{file}{line}"));
+    let parts = [text("action"), text("symbol"), text("query"), text("new_name"), file.as_deref()];
+    one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
+}
+
+/// The cell of a call: its title, or its code.
+fn eval_argument(args: &Map<String, Value>) -> String {
+    let text = |name: &str| args.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let language = text("language").unwrap_or_default();
+    one_line(&format!("{language} {}", text("title").or_else(|| text("code")).unwrap_or_default()))
 }
 
 /// The subagents of a call: their names, or what they are to do.
@@ -159,6 +178,8 @@ mod tests {
         assert_eq!(start("other", json!({"n": 1, "word": "w"})), "other w");
         assert_eq!(start("other", json!({"n": 1})), "other {\"n\":1}");
         assert_eq!(start("ls", json!({})), "ls");
+        let rename = json!({"action": "rename", "file": "a.rs", "line": 3, "symbol": "x", "new_name": "y"});
+        assert_eq!(start("lsp", rename), "lsp rename x y a.rs:3");
         assert_eq!(start("bash", json!({"command": "é".repeat(200)})), format!("bash {}…", "é".repeat(100)));
     }
 

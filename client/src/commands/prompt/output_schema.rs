@@ -119,6 +119,7 @@ pub(super) fn permission(state: Option<&PermissionState>) -> Option<SetPermissio
         tool: TOOL.to_owned(),
         command: None,
         path: None,
+        domain: None,
         action: PermissionAction::Allow,
         reason: None,
     };

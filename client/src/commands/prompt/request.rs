@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use super::output_schema::{self, OutputSchema};
 use crate::{
-    cli::{DaemonChoice, PromptOptions, TASK_FLAG},
+    cli::{DaemonChoice, PromptOptions, SESSION_FLAGS},
     commands::{confirm, controlling_terminal::ControllingTerminal, daemon_call, picker, resume},
     exit::{self, Exit, Fault},
     prompt_parts::{MessageWords, fault, read_files, read_piped},
@@ -123,7 +123,7 @@ impl PromptRequest {
         let mut daemon_args = daemon_args(&options, cwd.is_some().then_some(here.as_path()));
         // Recordings are played back by agentd itself, too, whose sessions have the tools of pi.
         if options.record.is_none() && options.replay.is_none() {
-            daemon_args.push(TASK_FLAG.to_owned());
+            daemon_args.extend(SESSION_FLAGS.map(str::to_owned));
         }
         if options.continue_last
             && options.session.is_none()

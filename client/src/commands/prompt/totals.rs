@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    path::{Path, PathBuf},
+    path::Path,
     time::Instant,
 };
 
@@ -11,6 +11,7 @@ use agentd_protocol::{
     event::{Event, ToolExecutionStart},
     exit_code::{PromptExit, failure},
     message::{AssistantMessage, ContentBlock, Message},
+    plain_path::without_dots,
     prompt_records::{PromptResult, PromptSession},
     settings::BudgetLimits,
     usage::Usage,
@@ -225,14 +226,7 @@ fn changed_by(call: &ToolExecutionStart) -> Option<&str> {
 
 /// The path from `cwd`, where it is below that; `.` and `..` are resolved by the words alone.
 fn below(path: &str, cwd: &Path) -> String {
-    let mut whole = PathBuf::new();
-    for part in cwd.join(path).components() {
-        match part {
-            std::path::Component::CurDir => {}
-            std::path::Component::ParentDir => drop(whole.pop()),
-            part => whole.push(part),
-        }
-    }
+    let whole = without_dots(&cwd.join(path));
     whole.strip_prefix(cwd).unwrap_or(&whole).display().to_string()
 }
 

@@ -1,10 +1,17 @@
 //! Pure. What clients see of a tool call: its kind, title, places in files, and content.
 
-use std::path::{Component, PathBuf};
+use std::path::PathBuf;
 
 use agentd_protocol::{
-    agent_mode::PROPOSE_PLAN_TOOL, message::ContentBlock, subagent::TASK_TOOL, todo::TODO_TOOL,
+    agent_mode::PROPOSE_PLAN_TOOL,
+    message::ContentBlock,
+    plain_path::without_dots,
+    remote_hosts::SSH_TOOL,
+    subagent::TASK_TOOL,
+    syntax::{AST_EDIT_TOOL, AST_GREP_TOOL},
+    todo::TODO_TOOL,
     tool::ToolResult,
+    web::{WEB_FETCH_TOOL, WEB_SEARCH_TOOL},
 };
 pub(crate) use agentd_translator::shortened;
 use serde_json::{Map, Value};
@@ -34,17 +41,7 @@ impl Folders {
             _ if path == "~" => self.home.clone().unwrap_or_else(|| self.cwd.join(path)),
             _ => self.cwd.join(path),
         };
-        let mut plain = PathBuf::new();
-        for part in path.components() {
-            match part {
-                Component::CurDir => {}
-                Component::ParentDir => {
-                    plain.pop();
-                }
-                part => plain.push(part),
-            }
-        }
-        plain
+        without_dots(&path)
     }
 
     /// The path for people: relative where it lies below the session's folder.
@@ -62,10 +59,10 @@ impl Folders {
 pub(crate) fn kind(tool: &str) -> ToolKind {
     match tool {
         "read" => ToolKind::Read,
-        "write" | "edit" | "ast_edit" => ToolKind::Edit,
-        "bash" | "eval" | "ssh" => ToolKind::Execute,
-        "grep" | "find" | "ls" | "glob" => ToolKind::Search,
-        "web_search" | "fetch" => ToolKind::Fetch,
+        "write" | "edit" | AST_EDIT_TOOL => ToolKind::Edit,
+        "bash" | "eval" | SSH_TOOL => ToolKind::Execute,
+        "grep" | "find" | "ls" | "glob" | "lsp" | AST_GREP_TOOL => ToolKind::Search,
+        WEB_FETCH_TOOL | WEB_SEARCH_TOOL | "fetch" => ToolKind::Fetch,
         TODO_TOOL | TASK_TOOL => ToolKind::Think,
         PROPOSE_PLAN_TOOL => ToolKind::SwitchMode,
         _ if tool.starts_with("process_") => ToolKind::Execute,
@@ -80,11 +77,22 @@ pub(crate) fn title(tool: &str, arguments: &Arguments, folders: &Folders) -> Str
     let here = || path.clone().unwrap_or_else(|| ".".to_owned());
     let title = match (tool, &path) {
         ("bash", _) => text("command").and_then(|command| command.trim().lines().next()).map(str::to_owned),
+        ("eval", _) => text("title").or_else(|| text("code")?.trim().lines().next()).map(str::to_owned),
         ("read", Some(path)) => Some(format!("Read {path}{}", lines_read(arguments))),
         ("write", Some(path)) => Some(format!("Write {path}")),
         ("edit", Some(path)) => Some(format!("Edit {path}")),
         ("ls", _) => Some(format!("List {}", here())),
-        ("grep", _) => text("pattern").map(|pattern| format!("Search {pattern} in {}", here())),
+        (SSH_TOOL, _) => {
+            let command = text("command").and_then(|command| command.trim().lines().next());
+            command.map(|command| format!("{}: {command}", text("host").unwrap_or("ssh")))
+        }
+        (AST_EDIT_TOOL, _) => {
+            let verb = if text("apply").is_some() { "Rewrite" } else { "Preview rewriting" };
+            text("pattern").map(|pattern| format!("{verb} {pattern} in {}", here()))
+        }
+        ("grep" | AST_GREP_TOOL, _) => {
+            text("pattern").map(|pattern| format!("Search {pattern} in {}", here()))
+        }
         (TODO_TOOL, _) => {
             let subject = text("task").or_else(|| text("phase")).map(|of| format!(": {of}"));
             Some(format!("Todo {}{}", text("op").unwrap_or("list"), subject.unwrap_or_default()))
@@ -100,10 +108,23 @@ pub(crate) fn title(tool: &str, arguments: &Arguments, folders: &Folders) -> Str
             })
         }
         (PROPOSE_PLAN_TOOL, _) => text("title").map(|title| format!("Plan {title}")),
+        ("lsp", _) => text("action").map(|action| lsp_title(action, arguments, folders)),
+        (WEB_FETCH_TOOL, _) => text("url").map(|url| format!("Fetch {url}")),
+        (WEB_SEARCH_TOOL, _) => text("query").map(|query| format!("Search the web for {query}")),
         ("find", _) => text("pattern").map(|pattern| format!("Find {pattern} in {}", here())),
         _ => None,
     };
     shortened(&title.unwrap_or_else(|| tool.to_owned()))
+}
+
+/// The title of a question to a language server: what is asked, of what, and where.
+fn lsp_title(action: &str, arguments: &Arguments, folders: &Folders) -> String {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let action = action.replace('_', " ");
+    let symbol = text("symbol").or_else(|| text("query")).map(|of| format!(" {of}")).unwrap_or_default();
+    let to = text("new_name").map(|name| format!(" to {name}")).unwrap_or_default();
+    let file = text("file").map(|file| format!(" in {}", folders.shown(file))).unwrap_or_default();
+    format!("Language server: {action}{symbol}{to}{file}")
 }
 
 /// Whether a path is a URL, and so no file of the workspace.
@@ -132,11 +153,13 @@ pub(crate) fn locations(
     if kind(tool) == ToolKind::Execute || kind(tool) == ToolKind::Other {
         return Vec::new();
     }
-    let path = arguments.get("path").and_then(Value::as_str).filter(|path| !is_url(path));
+    let name = if tool == "lsp" { "file" } else { "path" };
+    let path = arguments.get(name).and_then(Value::as_str).filter(|path| !is_url(path));
     let Some(path) = path else { return Vec::new() };
     let number = |value: Option<&Value>| value.and_then(Value::as_u64).and_then(|it| it.try_into().ok());
     let line = match tool {
         "read" => number(arguments.get("offset")),
+        "lsp" => number(arguments.get("line")),
         "edit" => result.and_then(|it| it.details.as_ref()).and_then(|it| number(it.get("firstChangedLine"))),
         _ => None,
     };
@@ -155,6 +178,14 @@ pub(crate) fn changes(
     old: Option<&OldText>,
     folders: &Folders,
 ) -> Option<Vec<ToolContent>> {
+    if tool == AST_EDIT_TOOL {
+        // The result names its files.
+        let files = result.details.as_ref()?.get("files")?.as_array()?.iter();
+        let of_file =
+            |file: &Value| Some(of_patch(file.get("path")?.as_str()?, file.get("patch")?.as_str()?));
+        return Some(files.filter_map(of_file).flatten().collect::<Vec<_>>())
+            .filter(|changes| !changes.is_empty());
+    }
     let path = arguments.get("path")?.as_str().filter(|path| !is_url(path))?;
     let path = folders.absolute(path).display().to_string();
     match tool {
@@ -253,6 +284,16 @@ mod tests {
             ("ls", json!({}), "List ."),
             ("ls", json!({"path":"/p"}), "List ."),
             ("grep", json!({"pattern":"x","path":"~/y"}), "Search x in /h/y"),
+            (
+                "lsp",
+                json!({"action":"rename_file","file":"src/a","new_name":"b"}),
+                "Language server: rename file to b in src/a",
+            ),
+            (
+                "lsp",
+                json!({"action":"references","file":"src/a","symbol":"x"}),
+                "Language server: references x in src/a",
+            ),
             ("find", json!({"pattern":"*.rs"}), "Find *.rs in ."),
             ("mcp__a__b", json!({"path":"x"}), "mcp__a__b"),
         ] {

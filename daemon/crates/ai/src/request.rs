@@ -45,6 +45,9 @@ pub struct Request {
     pub renew: Option<CredentialRenewer>,
     /// Sees the exchange with the provider.
     pub hooks: Option<ExchangeHook>,
+    /// The tool that the model has to call, by its name; `None` leaves the choice to the model. Where the API, or the model as it thinks, has no
+    /// such choice, nothing is asked for.
+    pub forced_tool: Option<String>,
 }
 
 /// A shared [`RenewCredentials`]; cheap to clone.
@@ -127,6 +130,7 @@ impl Request {
             retries: HttpRetries::default(),
             renew: None,
             hooks: None,
+            forced_tool: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use agentd_config::{AgentDir, Environment, models::ModelRegistry};
+use agentd_files::QuickAccess;
 use agentd_http::HttpClients;
 use agentd_protocol::models_file::ConfigValue;
 
@@ -58,6 +59,8 @@ struct Inner {
     login_renewer: Option<Arc<dyn LoginRenewer>>,
     /// The content of `auth.json` when it was last read.
     stored: RwLock<Arc<Snapshot>>,
+    /// Looks at `auth.json`.
+    access: QuickAccess,
 }
 
 /// `auth.json` at one moment; for a broken one nothing, and the reason.
@@ -78,8 +81,9 @@ impl Auth {
     #[must_use]
     pub fn load(sources: AuthSources) -> Self {
         let store = AuthStore::at(sources.agent_dir.auth_file());
+        let access = QuickAccess::new([sources.agent_dir.path().to_owned()]);
         let (overrides, stored) = (RwLock::default(), RwLock::default());
-        let auth = Self(Arc::new(Inner { sources, store, overrides, login_renewer: None, stored }));
+        let auth = Self(Arc::new(Inner { sources, store, overrides, login_renewer: None, stored, access }));
         auth.refresh();
         register_configured_secrets(&auth.key_variables(), auth.environment(), auth.registry());
         auth
@@ -170,10 +174,10 @@ impl Auth {
         !self.0.overrides.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Reads `auth.json` anew, on a blocking thread.
+    /// Reads `auth.json` anew where it has changed.
     pub(crate) async fn reread(&self) -> Result<StoredCredentials, AuthError> {
         let store = self.0.store.clone();
-        let read = match tokio::task::spawn_blocking(move || store.read()).await {
+        let read = match self.0.access.run(move || store.read()).await {
             Ok(read) => read,
             // Only when the runtime ends; no model will be asked then.
             Err(_) => self.0.store.read(),
@@ -198,6 +202,7 @@ impl Inner {
             overrides: RwLock::new(overrides),
             login_renewer: self.login_renewer.clone(),
             stored: RwLock::new(stored),
+            access: self.access.clone(),
         }
     }
 }

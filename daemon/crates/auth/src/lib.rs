@@ -51,7 +51,9 @@ pub use federation::FederationError;
 pub use google::GoogleError;
 pub use jwt::{JwtAlgorithm, JwtError, sign_jwt};
 pub use login_renewer::{LoginRenewer, LoginStep};
-pub use oauth::{EndpointError, FinishedLogin, LoginError, Logins, RenewError, StartedLogin, StoredLogin};
+pub use oauth::{
+    EndpointError, FinishedLogin, LoginError, Logins, OutsideLogin, RenewError, StartedLogin, StoredLogin,
+};
 pub use passed_variables::PassedVariables;
 pub use provider_keys::{advice_for as variables_for, providers as providers_with_variables};
 pub use resolve::{ProviderCredentials, StartError};

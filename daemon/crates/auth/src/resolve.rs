@@ -9,7 +9,7 @@ use agentd_protocol::{model::Model, models_file::ConfigValue};
 use crate::{
     Auth, AuthError, Secret, StoredEntry, ValueError, address, aws, azure, federation, google, oauth,
     provider_keys::{self, ProviderKey},
-    register_secrets::register_credentials,
+    register_secrets::{register_credentials, register_one},
     value,
 };
 
@@ -319,6 +319,37 @@ impl Auth {
             && self.empty_key_variables().is_empty()
             && provider_keys::key_variables().all(|name| environment.get(name).is_none())
             && provider_keys::providers().all(|provider| !has_key(provider, environment))
+    }
+
+    /// Whether there is a key of a service that is no provider of models: in `auth.json` under its name, or in a variable. Reads no files.
+    #[must_use]
+    pub fn has_service_key(&self, service: &str, variable: &str) -> bool {
+        let is_stored = self.with_stored(|stored| {
+            matches!(stored.get(service), Some(StoredEntry::ApiKey { key: Some(_), .. }))
+        });
+        is_stored || self.environment().non_empty(variable).is_some()
+    }
+
+    /// That key: of `auth.json`, which is read again, else of the variable. It is removed from texts from then on.
+    ///
+    /// # Errors
+    /// [`AuthError`], for an entry that cannot be used. Cancel safety: as of [`Auth::credentials`].
+    pub async fn service_key(&self, service: &str, variable: &str) -> Result<Option<Secret>, AuthError> {
+        let environment = self.environment();
+        let key = match self.reread().await?.get(service) {
+            Some(StoredEntry::ApiKey { key: Some(key), env }) => {
+                let place = format!("the entry \"{service}\" of {}", self.auth_file().display());
+                let found = self.value(key, &overlay(environment, env)).await;
+                Some(found.map_err(|source| self.unresolved(service, &place, source))?)
+            }
+            Some(StoredEntry::Unusable(problem)) => {
+                let (provider, file) = (service.to_owned(), self.auth_file());
+                return Err(AuthError::UnusableEntry { provider, file, problem: problem.clone() });
+            }
+            _ => environment.non_empty(variable).map(Secret::new),
+        };
+        key.iter().for_each(register_one);
+        Ok(key)
     }
 
     fn models_place(&self, provider: &str) -> String {

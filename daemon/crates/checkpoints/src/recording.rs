@@ -1,6 +1,7 @@
 //! Stores what a tool call changed, and says what of it could not be kept.
 
 use std::{
+    collections::BTreeSet,
     fmt, io,
     path::{Path, PathBuf},
     sync::PoisonError,
@@ -36,13 +37,27 @@ impl SessionCheckpoints {
         path: &Path,
         write: impl FnOnce() -> T,
     ) -> (T, Option<Gap>) {
+        self.change_files(call_id, tool, &[path], write)
+    }
+
+    /// [`Self::change_file`] for a change of several files, which is one checkpoint.
+    pub fn change_files<T>(
+        &self,
+        call_id: Option<&str>,
+        tool: &str,
+        files: &[&Path],
+        write: impl FnOnce() -> T,
+    ) -> (T, Option<Gap>) {
         let using = self.kept.using();
         let capture = |path: &Path| capture_now(path, &self.kept.store, self.limits.max_file_bytes);
         let (done, changes) = self.folder.exclusively(|| {
-            let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
-            let mut paths: Vec<PathBuf> = missing.map(Path::to_owned).collect();
-            paths.reverse();
-            paths.push(path.to_owned());
+            // A folder comes before what is in it.
+            let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
+            for path in files {
+                let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
+                paths.extend(missing.map(Path::to_owned));
+                paths.insert((*path).to_owned());
+            }
             let before: Vec<FileState> = paths.iter().map(|path| capture(path)).collect();
             let done = write();
             let after: Vec<FileState> = paths.iter().map(|path| capture(path)).collect();

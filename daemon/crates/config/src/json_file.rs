@@ -90,6 +90,11 @@ pub fn read_json(path: &Path) -> Result<Option<JsonDocument>, JsonFileError> {
 /// Those of [`read_json`].
 pub fn read_project_json(path: &Path) -> Result<Option<JsonDocument>, JsonFileError> {
     let cwd = path.parent().and_then(Path::parent).unwrap_or(path);
+    read_json_of(cwd, path)
+}
+
+/// [`read_project_json`] for a file anywhere in the project in `cwd`.
+pub(crate) fn read_json_of(cwd: &Path, path: &Path) -> Result<Option<JsonDocument>, JsonFileError> {
     let root = cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(cwd);
     let owner = owner_of(root).map_or(AcceptedOwner::Own, AcceptedOwner::OwnOr);
     read(path, &OpenRules::new(LinkPolicy::Beneath(root)).owner(owner).max_bytes(MAX_FILE_BYTES))

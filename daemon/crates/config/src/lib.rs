@@ -20,6 +20,7 @@ mod private_file;
 mod private_object;
 pub mod resources;
 pub mod settings;
+mod ssh_hosts;
 mod text_file;
 mod trust;
 mod unknown_keys;
@@ -37,6 +38,7 @@ pub use paths::{
 pub use private_file::FileLock;
 pub use private_object::{MemberChange, PrivateObject, PrivateObjectError};
 pub use resources::ProjectBounds;
+pub use ssh_hosts::{SshHostConfig, SshHostSources, ssh_hosts};
 pub use text_file::{MAX_TEXT_BYTES, TextFileError};
 use trust::project_skill_folders;
 pub use trust::{

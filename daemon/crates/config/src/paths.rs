@@ -2,10 +2,10 @@
 
 use std::{
     ffi::OsStr,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
-use agentd_protocol::socket_path::Surroundings;
+use agentd_protocol::{plain_path::without_dots, socket_path::Surroundings};
 
 use crate::Environment;
 
@@ -221,21 +221,6 @@ pub fn is_of_project(file: &Path, cwd: &Path, agent_dir: &AgentDir, environment:
     };
     holds(&without_dots(cwd), &without_dots(agent_dir.path()), &without_dots(file))
         || holds(&canonical(cwd), &canonical(agent_dir.path()), &canonical(file))
-}
-
-/// The path without `.` and `..`, by its text alone.
-pub(crate) fn without_dots(path: &Path) -> PathBuf {
-    let mut result = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                result.pop();
-            }
-            part => result.push(part),
-        }
-    }
-    result
 }
 
 /// The path without symbolic links where it exists, else as it is.

@@ -1,6 +1,7 @@
 //! Decides whether a project's own settings and prompts are used: they come with the code and could have been written by
 //! anyone.
 
+mod command_files;
 mod foreign_files;
 mod hook_files;
 mod program_files;
@@ -22,6 +23,7 @@ use crate::{
     settings::is_told,
 };
 
+use command_files::running_commands;
 use foreign_files::foreign_starting;
 use hook_files::{claude_hooks, hook_and_tool_folders};
 pub use records::note_trusted_files;
@@ -30,10 +32,12 @@ use starting::FolderIdentity;
 pub use starting::StartingFiles;
 
 /// The entries of a project folder that configure agentd, and so need trust.
-const CONFIGURING: [&str; 9] = [
+const CONFIGURING: [&str; 11] = [
     "settings.json",
     "mcp.json",
+    "lsp.json",
     "policy.json",
+    "ssh.json",
     "extensions",
     "skills",
     "prompts",
@@ -241,7 +245,8 @@ pub fn trust_subjects(
     let subject = |path: PathBuf| TrustSubject { settings: told_settings(&path), path, note: None };
     let of_others = foreign.then(|| foreign_starting(cwd, environment)).into_iter().flatten();
     let own = found.chain(project_skills(cwd, environment)).chain(hook_and_tool_folders(folders));
-    let configuring = own.chain(of_others).map(subject);
+    let commands = running_commands(cwd, environment, foreign);
+    let configuring = own.chain(of_others).chain(commands).map(subject);
     let of_claude = foreign.then(|| claude_hooks(cwd)).into_iter().flatten();
     let of_claude =
         of_claude.map(|(path, _)| TrustSubject { path, settings: vec!["hooks".to_owned()], note: None });
@@ -274,6 +279,7 @@ fn needs_trust(question: &TrustQuestion<'_>, instructions: &[Candidate]) -> bool
         || (question.foreign && !foreign_starting(question.cwd, question.environment).is_empty())
         || hook_and_tool_folders(question.folders).next().is_some()
         || (question.foreign && !claude_hooks(question.cwd).is_empty())
+        || !running_commands(question.cwd, question.environment, question.foreign).is_empty()
 }
 
 /// `.agents/skills` of the working directory or of an ancestor up to the root of its repository.

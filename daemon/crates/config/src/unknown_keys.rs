@@ -20,15 +20,15 @@ const MOST_TOLD: usize = 40;
 /// Other names that are proposed at most.
 const MOST_MEANT: usize = 3;
 
-/// The members that a file may have: the text of its JSON Schema, which the types make. It is parsed for each look at a file and not
-/// kept, since a daemon looks at few.
+/// The members that a file may have: what its JSON Schema, which the types make, says of members (`build.rs`). It is parsed for each look at a
+/// file and not kept, since a daemon looks at few.
 pub(crate) struct Keys(&'static str);
 
 /// The members of `settings.json`.
-pub(crate) static SETTINGS: Keys = Keys(include_str!("../../../../schemas/settings.json"));
+pub(crate) static SETTINGS: Keys = Keys(include_str!(concat!(env!("OUT_DIR"), "/settings_members.json")));
 
 /// The members of `models.json`.
-pub(crate) static MODELS: Keys = Keys(include_str!("../../../../schemas/models.json"));
+pub(crate) static MODELS: Keys = Keys(include_str!(concat!(env!("OUT_DIR"), "/models_members.json")));
 
 /// The members of a JSON Schema. The rest of it, such as descriptions, is skipped.
 #[derive(Debug, Default)]

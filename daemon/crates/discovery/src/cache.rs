@@ -4,26 +4,23 @@ use std::{
     collections::{BTreeMap, VecDeque},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use agentd_protocol::resources::Diagnostic;
 
 use crate::{
+    absences::Absences,
     item::Item,
     place::DiscoveryPlace,
     provider::NATIVE,
     providers::PROVIDERS,
-    scan::{Scan, Stamp},
+    scan::Scan,
+    stamp::{Stamp, now},
     switches::Switches,
 };
 
 /// The scans that are kept: sessions of one project share one.
 const MAX_KEPT: usize = 8;
-
-/// File systems tell times of changes in steps. What changed shortly before a scan may change again without another time. In seconds, and in
-/// nanoseconds: 50 ms are several steps of Linux.
-const STEP: (i64, i64) = (0, 50_000_000);
 
 /// What all providers found at one time.
 #[derive(Debug, Default)]
@@ -33,7 +30,9 @@ pub struct Snapshot {
     /// The faults of the files.
     pub warnings: Vec<Diagnostic>,
     /// The states of what was looked at, before it was read.
-    stamps: BTreeMap<PathBuf, Option<Stamp>>,
+    stamps: BTreeMap<PathBuf, Stamp>,
+    /// What was not there.
+    absent: Absences,
     /// When the scan began, since the epoch.
     began: (i64, i64),
 }
@@ -106,25 +105,23 @@ impl Snapshot {
             scan.begin(provider);
             read(&mut scan);
         }
-        let Scan { items, warnings, stamps, .. } = scan;
-        Self { items, warnings, stamps, began }
+        let Scan { items, warnings, stamps: looked_at, .. } = scan;
+        let (mut stamps, mut absent) = (BTreeMap::new(), Absences::default());
+        for (path, stamp) in looked_at {
+            match stamp {
+                Some(stamp) => drop(stamps.insert(path, stamp)),
+                None => absent.add(path),
+            }
+        }
+        Self { items, warnings, stamps, absent, began }
     }
 
     /// Returns whether everything is as it was when the scan looked at it.
     fn is_current(&self) -> bool {
-        let is_old = |stamp: &Stamp| {
-            let (seconds, nanoseconds) = stamp.changed;
-            let later = nanoseconds + STEP.1;
-            (seconds + STEP.0 + later / 1_000_000_000, later % 1_000_000_000) < self.began
-        };
-        self.stamps.values().flatten().all(is_old)
-            && self.stamps.iter().all(|(path, stamp)| Stamp::of(path) == *stamp)
+        self.stamps.values().all(|stamp| stamp.is_old(self.began))
+            && self.stamps.iter().all(|(path, stamp)| Stamp::of(path).as_ref() == Some(stamp))
+            && self.absent.are_current()
     }
-}
-
-fn now() -> (i64, i64) {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), i64::from(since.subsec_nanos()))
 }
 
 #[cfg(test)]

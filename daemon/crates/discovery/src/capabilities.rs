@@ -114,7 +114,7 @@ fn shown(listed: &ListedItem) -> Capability {
         },
         counts: standing.counts() && !is_unused,
         shadowed: standing.is_shadowed(),
-        disabled: matches!(standing, Standing::Disabled | Standing::SwitchedOff),
+        disabled: matches!(standing, Standing::Disabled | Standing::LeftOut | Standing::SwitchedOff),
         reason: standing.reason().or(unused),
     }
 }

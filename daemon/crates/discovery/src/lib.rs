@@ -7,6 +7,7 @@
 //!
 //! Everything here reads files and blocks, and starts nothing. What is read is bounded. What is wrong with a file is a diagnostic.
 
+mod absences;
 mod agents;
 mod cache;
 mod capabilities;
@@ -24,6 +25,7 @@ mod resources;
 mod rules;
 mod scan;
 mod servers;
+mod stamp;
 mod standing;
 mod switches;
 #[cfg(test)]

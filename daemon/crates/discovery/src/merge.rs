@@ -39,6 +39,8 @@ pub fn merge(own: Vec<OwnItem>, snapshot: &Snapshot, switches: &Switches, truste
         for (item, own_waits, own_reason) in of_kind {
             let standing = if switches.disables(&item.id) {
                 Standing::Disabled
+            } else if switches.leaves_out(&item.id) {
+                Standing::LeftOut
             } else if let Some(reason) = own_reason.or_else(|| item.no_effect.map(str::to_owned)) {
                 Standing::NoEffect(reason)
             } else if own_waits || waits(&item, trusted) {

@@ -24,10 +24,11 @@ impl DiscoveryPlace {
     #[must_use]
     pub fn of(cwd: &Path, agent_dir: &AgentDir, environment: &Environment) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let (cwd, home) = (real(cwd), environment.non_empty("HOME").map(|home| real(Path::new(home))));
         Self {
-            cwd: real(cwd),
-            bounds: ProjectBounds::around(cwd, environment),
-            home: environment.non_empty("HOME").map(|home| real(Path::new(home))),
+            bounds: ProjectBounds::around_real(&cwd, home.as_deref()),
+            cwd,
+            home,
             agent_dir: real(agent_dir.path()),
             environment: environment.clone(),
         }

@@ -53,6 +53,7 @@ fn template(item: &Item) -> PromptTemplate {
         file: item.path.clone(),
         source: source_info(item),
         appends_arguments: true,
+        runs_commands: item.kind == CapabilityKind::SlashCommands,
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    fs, io,
-    os::unix::fs::MetadataExt as _,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -22,7 +21,7 @@ use agentd_protocol::{
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use serde_json::{Map, Value};
 
-use crate::{item::Item, place::DiscoveryPlace, provider::Provider, switches::Switches};
+use crate::{item::Item, place::DiscoveryPlace, provider::Provider, stamp::Stamp, switches::Switches};
 
 /// The files that are read in one scan.
 const MAX_FILES: usize = 4000;
@@ -41,28 +40,6 @@ const MAX_DEPTH: usize = 8;
 
 /// The files whose rules a folder's listing depends on.
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
-
-/// The state of a file or folder, by which a change is noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    modified: (i64, i64),
-    pub(crate) changed: (i64, i64),
-    length: u64,
-    number: u64,
-}
-
-impl Stamp {
-    /// The state now, behind links; `None` where there is nothing.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        let about = fs::metadata(path).ok()?;
-        Some(Self {
-            modified: (about.mtime(), about.mtime_nsec()),
-            changed: (about.ctime(), about.ctime_nsec()),
-            length: about.len(),
-            number: about.ino(),
-        })
-    }
-}
 
 /// A Markdown file in its parts.
 #[derive(Debug, Clone, PartialEq, Default)]

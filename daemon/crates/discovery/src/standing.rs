@@ -27,6 +27,8 @@ pub enum Standing {
     SameServer(String),
     /// `discovery.disabledItems` names it.
     Disabled,
+    /// It is a skill, and `discovery.includeSkills` names others.
+    LeftOut,
     /// Its own file switches it off.
     SwitchedOff,
     /// The project is not trusted.
@@ -56,6 +58,7 @@ impl Standing {
             Self::Shadowed(path) => Some(of(path)),
             Self::SameServer(name) => Some(format!("the same server as \"{name}\"")),
             Self::Disabled => Some("switched off by discovery.disabledItems".to_owned()),
+            Self::LeftOut => Some("left out by discovery.includeSkills".to_owned()),
             Self::SwitchedOff => Some("switched off in its file".to_owned()),
             Self::WaitsForTrust => Some("waits for trust".to_owned()),
             Self::NoEffect(reason) => Some(reason.clone()),

@@ -16,6 +16,7 @@ pub struct Switches {
     enabled_providers: BTreeSet<String>,
     disabled_providers: BTreeSet<String>,
     disabled_items: BTreeSet<String>,
+    included_skills: BTreeSet<String>,
 }
 
 impl Switches {
@@ -29,6 +30,7 @@ impl Switches {
             enabled_providers: set(&settings.enabled_providers),
             disabled_providers: set(&settings.disabled_providers),
             disabled_items: set(&settings.disabled_items),
+            included_skills: set(&settings.include_skills),
         }
     }
 
@@ -90,6 +92,20 @@ impl Switches {
             || self.disabled_items.iter().any(|name| name.contains('*') && matches_pattern(name, id))
     }
 
+    /// Returns whether an item is a skill that `discovery.includeSkills` does not name, though it names some.
+    #[must_use]
+    pub fn leaves_out(&self, id: &str) -> bool {
+        !self.included_skills.is_empty()
+            && id
+                .strip_prefix("skill:")
+                .is_some_and(|name| !self.included_skills.iter().any(|known| matches_pattern(known, name)))
+    }
+
+    /// The names of `discovery.includeSkills`, sorted.
+    pub fn included_skills(&self) -> impl Iterator<Item = &str> {
+        self.included_skills.iter().map(String::as_str)
+    }
+
     /// The same with that item on or off.
     #[must_use]
     pub fn with_item(mut self, id: &str, enabled: bool) -> Self {
@@ -108,7 +124,7 @@ impl Switches {
 
     /// These, without what has no influence on what is read.
     pub(crate) fn of_reading(&self) -> Self {
-        Self { disabled_items: BTreeSet::new(), ..self.clone() }
+        Self { disabled_items: BTreeSet::new(), included_skills: BTreeSet::new(), ..self.clone() }
     }
 }
 
@@ -151,6 +167,14 @@ mod tests {
         let switches = Switches::of(Some(&of_user));
         assert_eq!(switches.unknown_providers(&["claude", "agents"]), ["cursr"]);
         assert!(switches.disables("skill:draft-a") && !switches.disables("rule:draft-a"));
+        let included = Some(vec!["write-*".to_owned(), "notes".to_owned()]);
+        let some = Switches::of(Some(&DiscoverySettings {
+            include_skills: included,
+            ..DiscoverySettings::default()
+        }));
+        let left_out = |id: &str| some.leaves_out(id);
+        assert!(left_out("skill:draft") && !left_out("skill:write-a") && !left_out("skill:notes"));
+        assert!(!left_out("rule:draft") && !Switches::default().leaves_out("skill:draft"));
         let switches = Switches::default().with_item("rule:a", false);
         assert!(switches.disables("rule:a") && !switches.with_item("rule:a", true).disables("rule:a"));
     }

@@ -80,6 +80,11 @@ pub(crate) fn always(scan: &mut Scan<'_>, path: &Path, level: CapabilityLevel, n
 /// Adds a rule, with `alwaysApply` and `globs` as its tool means them.
 fn rule_of(scan: &mut Scan<'_>, mut item: Item, document: Document, form: RuleForm) {
     item.fields = document.fields;
+    for key in ["question", "astCondition"] {
+        if item.fields.contains_key(key) {
+            scan.note(&item.path, format!("\"{key}\" has no effect: only \"condition\" is watched for"));
+        }
+    }
     match form {
         RuleForm::Plain => {}
         RuleForm::AlwaysWithoutGlobs => {

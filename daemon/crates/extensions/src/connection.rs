@@ -1,7 +1,8 @@
 //! Our side of the connection with a host: requests with their deadlines, and the order of everything that is sent.
 //!
 //! A [`HostConnection`] knows nothing of processes: lines go out through a queue and come in by [`HostConnection::settle`] and
-//! [`HostConnection::partial`]. What is sent first is read first: a patch of a mirror before a hook is known to the hook.
+//! [`HostConnection::partial`]. What is sent first is read first: a patch of a mirror before a hook is known to the hook. That holds for the
+//! channels of a connection, too, which share its queue.
 
 use std::{
     collections::HashMap,
@@ -22,7 +23,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::record::{self, HostCall, HostFailure};
+use crate::{
+    host_output::HostOutput,
+    record::{self, HostCall, HostFailure},
+};
 
 /// Bytes that a host has not read, from which on new requests wait: 8 MiB.
 const MAX_UNSENT: usize = 8 << 20;
@@ -67,12 +71,22 @@ pub(crate) struct HostConnection(Arc<ConnectionState>);
 struct ConnectionState {
     next_id: AtomicU64,
     open: Mutex<OpenRequests>,
-    outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    outgoing: Outgoing,
     /// Bytes that were not written yet.
     unsent: AtomicUsize,
     room: Notify,
+    /// Who takes the records of each channel.
+    channels: Mutex<HashMap<u64, Arc<dyn HostOutput>>>,
     /// Fires with the end of the connection.
     over: CancellationToken,
+}
+
+/// Where lines go.
+enum Outgoing {
+    /// To the process, in their turn.
+    Queue(mpsc::UnboundedSender<Vec<u8>>),
+    /// Into the queue of the connection that the channel is in.
+    Channel { within: HostConnection, number: u64 },
 }
 
 #[derive(Default)]
@@ -166,15 +180,53 @@ impl HostConnection {
     /// A connection, and the lines that are to be written.
     pub(crate) fn new() -> (Self, OutgoingLines) {
         let (outgoing, lines) = mpsc::unbounded_channel();
-        let state = ConnectionState {
+        (Self::with(Outgoing::Queue(outgoing)), OutgoingLines(lines))
+    }
+
+    /// A connection within this one: its records travel as the `record` of `channel` records.
+    pub(crate) fn channel(&self, number: u64) -> Self {
+        Self::with(Outgoing::Channel { within: self.clone(), number })
+    }
+
+    fn with(outgoing: Outgoing) -> Self {
+        Self(Arc::new(ConnectionState {
             next_id: AtomicU64::new(1),
             open: Mutex::default(),
             outgoing,
             unsent: AtomicUsize::new(0),
             room: Notify::new(),
+            channels: Mutex::default(),
             over: CancellationToken::new(),
-        };
-        (Self(Arc::new(state)), OutgoingLines(lines))
+        }))
+    }
+
+    /// Leads the records of a channel there. False where another has that number, or the connection has ended.
+    pub(crate) fn lead_channel(&self, number: u64, output: Arc<dyn HostOutput>) -> bool {
+        // In this order: a connection that ends afterwards tells its channels.
+        let mut channels = self.channels();
+        if self.closed().is_some() || channels.contains_key(&number) {
+            return false;
+        }
+        channels.insert(number, output);
+        true
+    }
+
+    /// Nobody takes the records of a channel any more.
+    pub(crate) fn forget_channel(&self, number: u64) {
+        self.channels().remove(&number);
+    }
+
+    /// A record of a channel has come. One of a channel that nobody has is passed over: it has been closed.
+    pub(crate) fn channel_record(&self, number: u64, record: &RawValue) {
+        let output = self.channels().get(&number).cloned();
+        if let Some(output) = output {
+            output.record(record.get().to_owned());
+        }
+    }
+
+    fn channels(&self) -> MutexGuard<'_, HashMap<u64, Arc<dyn HostOutput>>> {
+        // No method panics halfway.
+        self.0.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request and waits for its value. A caller that leaves takes the request back.
@@ -343,22 +395,37 @@ impl HostConnection {
     }
 
     fn send(&self, line: Vec<u8>) {
-        self.0.unsent.fetch_add(line.len(), Ordering::Relaxed);
-        // Without a writer the connection is closed, and nobody waits for this.
-        let _ = self.0.outgoing.send(line);
+        match &self.0.outgoing {
+            Outgoing::Queue(queue) => {
+                self.0.unsent.fetch_add(line.len(), Ordering::Relaxed);
+                // Without a writer the connection is closed, and nobody waits for this.
+                let _ = queue.send(line);
+            }
+            Outgoing::Channel { within, number } => within.send(record::in_channel(*number, &line)),
+        }
     }
 
     /// Waits until the host has read most of what was sent.
     pub(crate) async fn room(&self) {
+        let process = self.of_process();
         loop {
-            let mut room = pin!(self.0.room.notified());
+            let mut room = pin!(process.0.room.notified());
             // Before the look, so that no notice is missed between the two.
             room.as_mut().enable();
-            if self.0.unsent.load(Ordering::Relaxed) < MAX_UNSENT || self.closed().is_some() {
+            if process.0.unsent.load(Ordering::Relaxed) < MAX_UNSENT || process.closed().is_some() {
                 return;
             }
             room.await;
         }
+    }
+
+    /// The connection with the process, of a channel too.
+    fn of_process(&self) -> &Self {
+        let mut connection = self;
+        while let Outgoing::Channel { within, .. } = &connection.0.outgoing {
+            connection = within;
+        }
+        connection
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenRequests> {

@@ -17,8 +17,9 @@ use crate::{
     flags::FlagError,
     host::Host,
     kept::{KeptHosts, Predecessor},
-    runtime::{DiscoveredKind, DiscoveredResource, ExtensionsSetup, LoadError, Runtime},
+    runtime::Runtime,
     session::{ExtensionCommand, ExtensionSession},
+    setup::{DiscoveredKind, DiscoveredResource, ExtensionsSetup, LoadError},
     tool::ExtensionTool,
 };
 
@@ -244,8 +245,11 @@ impl SessionExtensions {
         let mut kept = KeptHosts::after(me, self.0.setup.flags.clone(), gates);
         if self.tell_shutdown(reason, target).await {
             for host in &self.0.hosts {
-                if let Some(link) = host.release(reason).await {
-                    kept.push(host.program.clone(), link, Vec::new());
+                let Some(link) = host.release(reason).await else { continue };
+                match host.program() {
+                    Some(program) => kept.push(program.clone(), link, Vec::new()),
+                    // A channel serves one session.
+                    None => link.end(),
                 }
             }
         }
@@ -259,8 +263,8 @@ impl SessionExtensions {
         let (runtime, mut kept) = (&self.0, KeptHosts::default());
         let entry = |extension: &usize| runtime.setup.sources[*extension].entry.clone();
         for host in &runtime.hosts {
-            if let Some(link) = host.give() {
-                kept.push(host.program.clone(), link, host.extensions.iter().map(entry).collect());
+            if let (Some(link), Some(program)) = (host.give(), host.program()) {
+                kept.push(program.clone(), link, host.extensions.iter().map(entry).collect());
             }
         }
         kept.early = runtime.as_early();

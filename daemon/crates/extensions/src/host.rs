@@ -17,8 +17,10 @@ use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    channel::HostChannel,
     connection::{HostConnection, RequestError, RequestTerms},
-    process::{self, HostOutput, HostProgram, RunningHost},
+    host_output::HostOutput,
+    process::{self, HostProgram, RunningHost},
     record::{HostFailure, Incoming, PROTOCOL_VERSION},
 };
 
@@ -120,9 +122,18 @@ impl OpenCalls {
     }
 }
 
+/// What runs a host.
+#[derive(Clone)]
+pub enum HostRunner {
+    /// A process of its own.
+    Process(HostProgram),
+    /// A channel of the host of another session, whose extension has opened this one.
+    Channel(HostChannel),
+}
+
 /// One host.
 pub(crate) struct Host {
-    pub(crate) program: HostProgram,
+    pub(crate) runner: HostRunner,
     /// The numbers of its extensions.
     pub(crate) extensions: Vec<usize>,
     /// Whether it has the entries of the session, so that it is told of new ones.
@@ -166,9 +177,9 @@ impl HostLink {
 }
 
 impl Host {
-    pub(crate) fn new(program: HostProgram, extensions: Vec<usize>, log: ProgramLogSource) -> Self {
+    pub(crate) fn new(runner: HostRunner, extensions: Vec<usize>, log: ProgramLogSource) -> Self {
         Self {
-            program,
+            runner,
             extensions,
             has_entries: AtomicBool::new(false),
             log,
@@ -181,6 +192,14 @@ impl Host {
     /// The epoch of what it has loaded.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Its program; `None` where it is a channel of another host.
+    pub(crate) fn program(&self) -> Option<&HostProgram> {
+        match &self.runner {
+            HostRunner::Process(program) => Some(program),
+            HostRunner::Channel(_) => None,
+        }
     }
 
     /// A new epoch begins: records of the one before count no more.
@@ -232,8 +251,11 @@ impl Host {
     ) -> Result<(), String> {
         let reader = Arc::new(Reader { led: Mutex::new((events, number)), link: OnceLock::new() });
         let epoch = self.epoch();
-        let started = process::start(&self.program, launcher, tasks, Arc::clone(&reader) as _).await;
-        let (connection, running) = started?;
+        let output = Arc::clone(&reader) as Arc<dyn HostOutput>;
+        let (connection, running) = match &self.runner {
+            HostRunner::Process(program) => process::start(program, launcher, tasks, output).await?,
+            HostRunner::Channel(channel) => channel.open(tasks, output)?,
+        };
         let _ = reader.link.set((connection.clone(), OpenCalls::default()));
         let over = running.over.clone();
         self.has_entries.store(false, Ordering::Relaxed);
@@ -430,6 +452,7 @@ impl HostOutput for Reader {
             Incoming::Result { id, outcome } => connection.settle(id, outcome),
             Incoming::Partial { call, partial } => connection.partial(call, partial),
             Incoming::Cancel { id } => calls.cancel(id),
+            Incoming::Channel { channel, record } => connection.channel_record(channel, &record),
             Incoming::Unknown { id, kind } => {
                 let failure = HostFailure::new("unsupported", format!("agentd knows no request {kind}"));
                 connection.answer(id, &Err(failure));

@@ -7,6 +7,7 @@
 //! This crate knows nothing of sessions: [`ExtensionSession`] is what it asks of one.
 
 mod boundary;
+mod channel;
 mod connection;
 mod context_hooks;
 mod early;
@@ -15,6 +16,7 @@ mod extensions;
 mod flags;
 mod hooks;
 mod host;
+mod host_output;
 mod kept;
 mod load_states;
 mod logins;
@@ -25,8 +27,10 @@ mod models;
 mod nested;
 mod nested_calls;
 mod node;
+mod non_chat;
 mod overview;
 mod pi_shim;
+mod placing;
 mod private_folder;
 mod process;
 mod project_trust;
@@ -38,32 +42,36 @@ mod registrations;
 mod run_start;
 mod runtime;
 mod session;
+mod setup;
 mod source;
 mod tool;
 mod user_bash;
 
 pub use self::{
     boundary::Boundary,
+    channel::HostChannel,
     connection::RequestError,
     event::EventKind,
     extensions::{SessionExtensions, StartError},
     flags::{FlagError, GivenFlag},
     hooks::{InputVerdict, ToolCallVerdict},
-    host::HelloFacts,
+    host::{HelloFacts, HostRunner},
     kept::KeptHosts,
-    logins::ExtensionLogins,
+    logins::{ExtensionLogins, LoginAsk, LoginCall, LoginOption},
     models::{ExtensionProvider, ExtensionVirtualModel, Route},
+    nested::NestedBook,
     nested_calls::NestedTicket,
     node::{NodeError, node_program},
+    non_chat::NonChat,
     process::HostProgram,
     project_trust::TrustAnswer,
     record::{HostFailure, PROTOCOL_VERSION, ToolDefinition},
     run_start::{RunAdditions, StartingMessage},
-    runtime::{DiscoveredKind, DiscoveredResource, ExtensionsSetup, LoadError},
     session::{
         CallProgress, CallResponder, ExtensionCommand, ExtensionFailure, ExtensionSession, HostFunctions,
-        SessionCall,
+        HostNotes, SessionCall,
     },
+    setup::{DiscoveredKind, DiscoveredResource, ExtensionsSetup, LoadError},
     source::{ExtensionKind, ExtensionSource},
     user_bash::{BashOperations, UserBashResult, UserBashVerdict},
 };

@@ -12,6 +12,8 @@ pub(crate) struct RegisteredProvider {
     pub(crate) is_native: bool,
     /// Data, and functions as `{"cb": number}`.
     pub(crate) fields: Map<String, Value>,
+    /// What `modifyModels` made of the models for the login that is stored.
+    pub(crate) modified: Option<Vec<Value>>,
 }
 
 /// A virtual model of an extension.
@@ -66,8 +68,10 @@ impl ModelRegistrations {
                 known.extension = extension;
                 known.fields.extend(fields);
             }
-            Some(known) => *known = RegisteredProvider { extension, id, is_native, fields },
-            None => self.providers.push(RegisteredProvider { extension, id, is_native, fields }),
+            Some(known) => *known = RegisteredProvider { extension, id, is_native, fields, modified: None },
+            None => {
+                self.providers.push(RegisteredProvider { extension, id, is_native, fields, modified: None });
+            }
         }
     }
 

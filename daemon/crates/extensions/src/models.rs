@@ -29,6 +29,8 @@ pub struct ExtensionProvider {
     pub fields: Map<String, Value>,
     /// Whether its requests are authorised by itself.
     pub authorises: bool,
+    /// What its `modifyModels` made of its models for the login that is stored: these are all that there are.
+    pub modified: Option<Vec<Value>>,
 }
 
 /// A virtual model that an extension has registered.
@@ -66,8 +68,31 @@ impl SessionExtensions {
             extension: self.0.path(provider.extension).to_owned(),
             fields: provider.fields.clone(),
             authorises: provider.is_native && provider.function(&["auth", "apiKey", "resolve"]).is_some(),
+            modified: provider.modified.clone(),
         });
         all.collect()
+    }
+
+    /// The providers that change the list of their models for a login.
+    #[must_use]
+    pub fn modifying_providers(&self) -> Vec<String> {
+        let registrations = self.0.registrations();
+        let all = registrations.models.providers.iter();
+        let all =
+            all.filter(|known| !known.is_native && known.function(&["oauth", "modifyModels"]).is_some());
+        all.map(|known| known.id.clone()).collect()
+    }
+
+    /// Puts what `modifyModels` made of the models of a provider in their place, or takes it away. Says whether that is something else than
+    /// before.
+    pub fn set_modified_models(&self, id: &str, models: Option<Vec<Value>>) -> bool {
+        let mut registrations = self.0.registrations();
+        let known = registrations.models.providers.iter_mut().find(|known| known.id == id);
+        known.is_some_and(|known| {
+            let is_other = known.modified != models;
+            known.modified = models;
+            is_other
+        })
     }
 
     /// The virtual models, in the order of their registrations.

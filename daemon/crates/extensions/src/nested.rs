@@ -26,12 +26,14 @@ const MAX_ALL_ARGUMENTS: usize = 32 << 10;
 /// The most bytes of a failure's text in a record.
 const MAX_ERROR: usize = 500;
 
-/// The calls of a session's tools by tools.
+/// The calls of a session's tools by tools. Cheap to clone; all clones are the same.
+#[derive(Clone, Default)]
+pub struct NestedBook(Arc<Inner>);
+
 #[derive(Default)]
-pub(crate) struct NestedBook {
+struct Inner {
     scopes: Mutex<HashMap<String, Scope>>,
-    /// Held by calls that must not run beside others.
-    pub(crate) exclusive: Arc<FairMutex<()>>,
+    exclusive: Arc<FairMutex<()>>,
 }
 
 /// What one call has made.
@@ -56,7 +58,12 @@ pub(crate) struct Record {
 impl NestedBook {
     pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<String, Scope>> {
         // No method panics halfway.
-        self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Held by calls that must not run beside others.
+    pub(crate) fn exclusive(&self) -> Arc<FairMutex<()>> {
+        Arc::clone(&self.0.exclusive)
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     extensions::SessionExtensions,
-    nested::{Record, Scope, lock},
+    nested::{NestedBook, Record, Scope, lock},
 };
 
 /// A call of a tool that has begun.
@@ -23,15 +23,28 @@ pub struct NestedTicket {
     at: Option<usize>,
     begun: Instant,
     record: Arc<Mutex<Record>>,
-    extensions: SessionExtensions,
+    book: NestedBook,
     _turn: Option<OwnedMutexGuard<()>>,
 }
 
 impl SessionExtensions {
+    /// The calls of tools by tools.
+    #[must_use]
+    pub fn nested(&self) -> &NestedBook {
+        &self.0.nested
+    }
+
+    /// The call that has made a call, if a tool has.
+    pub(crate) fn parent_of(&self, call_id: &str) -> Option<String> {
+        self.0.nested.lock().get(call_id)?.parent.clone()
+    }
+}
+
+impl NestedBook {
     /// A tool that runs as `parent` calls another.
     #[must_use]
-    pub fn begin_nested(&self, parent: &str, name: &str, arguments: &Map<String, Value>) -> NestedTicket {
-        let mut scopes = self.0.nested.lock();
+    pub fn begin(&self, parent: &str, name: &str, arguments: &Map<String, Value>) -> NestedTicket {
+        let mut scopes = self.lock();
         let scope = scopes.entry(parent.to_owned()).or_insert_with(|| Scope {
             record: Arc::default(),
             next: 0,
@@ -52,37 +65,32 @@ impl SessionExtensions {
             at,
             begun: Instant::now(),
             record,
-            extensions: self.clone(),
+            book: self.clone(),
             _turn: None,
         }
     }
 
     /// The calls that a call of the model has made, and the tokens that they used; it makes no more.
     #[must_use]
-    pub fn take_nested(&self, call_id: &str) -> Option<(Option<NestedCalls>, Option<Usage>)> {
-        let scope = self.0.nested.lock().remove(call_id)?;
+    pub fn take(&self, call_id: &str) -> Option<(Option<NestedCalls>, Option<Usage>)> {
+        let scope = self.lock().remove(call_id)?;
         let record = lock(&scope.record);
         Some((record.snapshot(), record.usage.clone()))
     }
 
     /// Forgets what calls have made that have no result.
-    pub fn clear_nested(&self) {
-        self.0.nested.lock().clear();
-    }
-
-    /// The call that has made a call, if a tool has.
-    pub(crate) fn parent_of(&self, call_id: &str) -> Option<String> {
-        self.0.nested.lock().get(call_id)?.parent.clone()
+    pub fn clear(&self) {
+        self.lock().clear();
     }
 }
 
 impl NestedTicket {
     /// Waits until no other such call runs, unless the call that made it has waited for that.
     pub async fn alone(&mut self) {
-        let book = &self.extensions.0.nested;
+        let book = self.book.clone();
         let is_held = book.lock().get(&self.id).is_some_and(|scope| scope.is_exclusive);
         if !is_held {
-            let turn = Arc::clone(&book.exclusive).lock_owned().await;
+            let turn = book.exclusive().lock_owned().await;
             if let Some(scope) = book.lock().get_mut(&self.id) {
                 scope.is_exclusive = true;
             }
@@ -104,6 +112,6 @@ impl NestedTicket {
 
 impl Drop for NestedTicket {
     fn drop(&mut self) {
-        self.extensions.0.nested.lock().remove(&self.id);
+        self.book.lock().remove(&self.id);
     }
 }

@@ -3,24 +3,17 @@
 //! It has a process group of its own under the process guard: it ends with its connection, with everything that it started and did not
 //! detach, and with the daemon however that ends.
 
-use std::{
-    ffi::OsString,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use agentd_process::{
     CommandSpec, CommandStreams, Launcher, OutputPipe, Process, ProcessGroup, ProcessLimits, Utf8Stream,
 };
-use agentd_protocol::{
-    lines::{Line, LineSplitter},
-    text_bounds,
-};
+use agentd_program_log::OutputTail;
+use agentd_protocol::lines::{Line, LineSplitter};
 use tokio::{io::AsyncReadExt as _, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::connection::HostConnection;
+use crate::{connection::HostConnection, host_output::HostOutput};
 
 /// The longest record of a host: 64 MiB.
 pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;
@@ -33,9 +26,6 @@ const TERMINATE_WAIT: Duration = Duration::from_secs(2);
 
 /// Time to read what a host has written before its end.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(500);
-
-/// Bytes of the output's end that are kept for error texts.
-const OUTPUT_KEPT: usize = 2000;
 
 /// Processes of a host and its extensions.
 const MAX_PROCESSES: u64 = 4096;
@@ -68,18 +58,6 @@ impl HostProgram {
 /// put into it.
 const MOVE_DESCRIPTORS: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >&2"#;
 
-/// Takes what a host writes, in order. Called while it is read: must not wait.
-pub(crate) trait HostOutput: Send + Sync {
-    /// A record.
-    fn record(&self, line: String);
-
-    /// Something that code of an extension printed.
-    fn printed(&self, text: &str);
-
-    /// The host is gone: why.
-    fn ended(&self, reason: &str);
-}
-
 /// A host that runs.
 pub(crate) struct RunningHost {
     pub(crate) pid: Option<i32>,
@@ -87,25 +65,6 @@ pub(crate) struct RunningHost {
     pub(crate) over: CancellationToken,
     /// Fires once it and all its processes are gone.
     pub(crate) gone: CancellationToken,
-}
-
-/// The end of what a host printed.
-#[derive(Clone, Default)]
-struct PrintedTail(Arc<Mutex<String>>);
-
-impl PrintedTail {
-    fn push(&self, text: &str) {
-        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tail.push_str(text);
-        if tail.len() > 2 * OUTPUT_KEPT {
-            *tail = text_bounds::tail(&tail, OUTPUT_KEPT).to_owned();
-        }
-    }
-
-    fn text(&self) -> String {
-        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        text_bounds::tail(&tail, OUTPUT_KEPT).trim().to_owned()
-    }
 }
 
 /// Starts a host. Its tasks belong to `tasks` and end with it.
@@ -131,7 +90,7 @@ pub(crate) async fn start(
     let (over, gone) = (CancellationToken::new(), CancellationToken::new());
     // Fire at the end of the records, and of what is printed.
     let (read, said) = (CancellationToken::new(), CancellationToken::new());
-    let tail = PrintedTail::default();
+    let tail = OutputTail::default();
     tasks.spawn({
         let (connection, over) = (connection.clone(), over.clone());
         async move { connection.write(lines, input, &over).await }
@@ -190,7 +149,7 @@ async fn watch(
     group: &ProcessGroup,
     over: &CancellationToken,
     (read, said): (&CancellationToken, &CancellationToken),
-    tail: &PrintedTail,
+    tail: &OutputTail,
 ) -> String {
     let status = tokio::select! {
         status = process.wait() => status,
@@ -251,7 +210,7 @@ async fn read_records(
 
 async fn read_printed(
     mut errors: OutputPipe,
-    (tail, output): (PrintedTail, Arc<dyn HostOutput>),
+    (tail, output): (OutputTail, Arc<dyn HostOutput>),
     over: CancellationToken,
     said: CancellationToken,
 ) {

@@ -34,7 +34,7 @@ use crate::{
 const ABORT_GRACE: Duration = Duration::from_secs(10);
 
 /// Time for a provider to resolve its credentials.
-const AUTH_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const AUTH_WAIT: Duration = Duration::from_secs(60);
 
 /// Events that wait to be read, at most: more come only from a provider that floods.
 const MAX_WAITING: usize = 100_000;

@@ -32,6 +32,8 @@ pub(crate) enum Incoming {
     Error(ErrorNote),
     /// A line for the log.
     Log { level: Option<String>, text: String },
+    /// A record within a channel.
+    Channel { channel: u64, record: Box<RawValue> },
     /// Something that this version does not know.
     Ignored,
 }
@@ -264,6 +266,14 @@ impl Incoming {
                 }
                 whole(line).map(|Record { call, data }| Self::Partial { call, partial: data })
             }
+            ("channel", None) => {
+                #[derive(Deserialize)]
+                struct Record {
+                    channel: u64,
+                    record: Box<RawValue>,
+                }
+                whole(line).map(|Record { channel, record }| Self::Channel { channel, record })
+            }
             ("ui", None) => whole(line).map(Self::Ui),
             ("error", None) => whole(line).map(Self::Error),
             ("log", None) => {
@@ -324,6 +334,15 @@ pub(crate) fn note(kind: &str, fields: &impl Serialize) -> serde_json::Result<Ve
         fields: &'a T,
     }
     line(&Record { kind, fields })
+}
+
+/// The line of a record within a channel. `line` is that of the record, with its LF.
+pub(crate) fn in_channel(channel: u64, line: &[u8]) -> Vec<u8> {
+    let record = line.strip_suffix(b"\n").unwrap_or(line);
+    let mut whole = format!(r#"{{"type":"channel","channel":{channel},"record":"#).into_bytes();
+    whole.extend_from_slice(record);
+    whole.extend_from_slice(b"}\n");
+    whole
 }
 
 /// The line of the result of a host's call.

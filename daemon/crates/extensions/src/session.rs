@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    channel::HostChannel,
     connection::{CallWithin, HostConnection, RequestError, RequestTerms},
     record::HostFailure,
 };
@@ -44,6 +45,8 @@ pub struct SessionCall {
     pub extension: String,
     /// Whether it was made to answer a model request of ours.
     pub is_in_stream: bool,
+    /// Whether it was made while the extension was asked for something: by a tool, a handler or a command.
+    pub is_within: bool,
     /// The session's number of the command in which it was made.
     pub command: Option<u64>,
     /// Answers it.
@@ -97,6 +100,18 @@ impl CallResponder {
         HostFunctions(self.connection.clone())
     }
 
+    /// A channel of the host, by the number that it has given it.
+    #[must_use]
+    pub fn channel(&self, number: u64) -> HostChannel {
+        HostChannel::new(self.connection.clone(), number)
+    }
+
+    /// The way to the host for what it is told without asking.
+    #[must_use]
+    pub fn notes(&self) -> HostNotes {
+        HostNotes(self.connection.clone())
+    }
+
     /// Fires when the extension gives the call up.
     #[must_use]
     pub fn cancelled(&self) -> &CancellationToken {
@@ -120,6 +135,24 @@ impl CallProgress {
             partial: &'a T,
         }
         self.connection.note("call.update", &Update { id: self.id, partial });
+    }
+}
+
+/// Tells a host things that it has not asked for. What is told first is read first. Cheap to clone.
+#[derive(Clone)]
+pub struct HostNotes(HostConnection);
+
+impl HostNotes {
+    /// Tells it, once it has read most of what was sent. Cancel safety: dropped early, it is not told.
+    pub async fn tell(&self, kind: &str, fields: &impl Serialize) {
+        self.0.room().await;
+        self.0.note(kind, fields);
+    }
+
+    /// Fires when the host is gone.
+    #[must_use]
+    pub fn over(&self) -> &CancellationToken {
+        self.0.over()
     }
 }
 

@@ -1,8 +1,12 @@
 //! Files that survive a crash: [`lock`]s whose holder was killed, [`replace`]ment in one step, the [`fail_point`]s where a
-//! test makes either fail, and the extended attributes that a replaced file passes on.
+//! test makes either fail, and the extended attributes that a replaced file passes on. And [`QuickAccess`]: on which thread files are
+//! accessed.
 
 pub mod fail_point;
 pub mod lock;
+mod quick_access;
 pub mod replace;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod xattr;
+
+pub use quick_access::{AccessInterrupted, QuickAccess};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::dialect::claude_names;
 
 /// Members that have another name in Claude Code, by tool: the own name, and theirs.
-const MEMBERS: [(&str, &[(&str, &str)]); 7] = [
+const MEMBERS: [(&str, &[(&str, &str)]); 8] = [
     ("read", &[("path", "file_path")]),
     ("write", &[("path", "file_path")]),
     ("edit", &[("path", "file_path")]),
@@ -15,10 +15,11 @@ const MEMBERS: [(&str, &[(&str, &str)]); 7] = [
     ("grep", &[("ignoreCase", "-i"), ("context", "-C"), ("limit", "head_limit")]),
     ("todo", &[]),
     ("task", &[]),
+    ("lsp", &[("file", "filePath")]),
 ];
 
 /// Members that hold the path of a file or a folder: absolute in Claude Code.
-const PATHS: [&str; 2] = ["path", "file_path"];
+const PATHS: [&str; 3] = ["path", "file_path", "filePath"];
 
 /// The members of one change of `edit`: the own names, and theirs.
 const EDIT: [(&str, &str); 2] = [("oldText", "old_string"), ("newText", "new_string")];

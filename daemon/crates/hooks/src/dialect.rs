@@ -10,7 +10,7 @@ pub(crate) enum Dialect {
 }
 
 /// Own names and those of Claude Code; of several for one tool, a call is shown under the first.
-const NAMES: [(&str, &[&str]); 9] = [
+const NAMES: [(&str, &[&str]); 12] = [
     ("read", &["Read"]),
     ("bash", &["Bash"]),
     ("edit", &["Edit", "MultiEdit"]),
@@ -20,6 +20,9 @@ const NAMES: [(&str, &[&str]); 9] = [
     ("ls", &["LS"]),
     ("todo", &["TodoWrite"]),
     ("task", &["Task"]),
+    ("lsp", &["LSP"]),
+    ("web_fetch", &["WebFetch"]),
+    ("web_search", &["WebSearch"]),
 ];
 
 /// The names of Claude Code for a tool; empty where it has none. Tools of MCP servers have the same names in both.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use reqwest::{Client, Url, redirect::Policy};
+use reqwest::{Client, ClientBuilder, Url, dns::Resolve, redirect::Policy};
 
 use crate::{
     Clocks,
@@ -201,7 +201,28 @@ fn find(clients: &mut [Entry], kind: &Kind, user: Option<&Arc<Network>>) -> Opti
     Some(entry.client.clone())
 }
 
+/// A client of the caller's own for requests like one to `url`, which looks names up by `resolver`: those of servers, and that of a proxy.
+/// Follows no redirects.
+///
+/// # Errors
+/// Those of [`HttpClients::get`].
+pub fn client_with_resolver(
+    url: &Url,
+    network: &Network,
+    resolver: Arc<dyn Resolve>,
+) -> Result<Client, ClientError> {
+    let secure = url.scheme() == "https";
+    if secure {
+        check_clock(SystemTime::now())?;
+    }
+    Ok(builder(network, secure, is_local(url))?.dns_resolver(resolver).build()?)
+}
+
 fn build(Kind { network, secure, local, .. }: &Kind) -> Result<Client, ClientError> {
+    Ok(builder(network, *secure, *local)?.build()?)
+}
+
+fn builder(network: &Network, secure: bool, local: bool) -> Result<ClientBuilder, ClientError> {
     // Another part of the process may have chosen a provider already; any will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // `no_proxy` comes first: it also keeps the library from reading the environment itself.
@@ -215,20 +236,21 @@ fn build(Kind { network, secure, local, .. }: &Kind) -> Result<Client, ClientErr
     if let Some(limit) = network.connect_timeout {
         builder = builder.connect_timeout(limit);
     }
-    if !local && let Some(proxy) = network.reqwest_proxy(*secure)? {
+    if !local && let Some(proxy) = network.reqwest_proxy(secure)? {
         builder = builder.proxy(proxy);
     }
     // Root certificates take time and memory to load; plain HTTP needs them only where the proxy itself wants TLS.
-    if *secure || (!local && network.plain_wants_tls()) {
+    if secure || (!local && network.plain_wants_tls()) {
         builder = builder.tls_certs_merge(network.read_certificates()?);
     } else {
         builder = builder.tls_certs_only([]);
     }
-    Ok(builder.build()?)
+    Ok(builder)
 }
 
-/// Returns whether no proxy is ever asked for `url`.
-fn is_local(url: &Url) -> bool {
+/// Returns whether no proxy is ever asked for `url`: it is on this machine, or on its own link.
+#[must_use]
+pub fn is_local(url: &Url) -> bool {
     is_loopback(url) || is_link_local(url)
 }
 

@@ -13,7 +13,7 @@ mod redact;
 pub mod sigv4;
 
 pub use agentd_protocol::secret::Secret;
-pub use client::{ClientError, HttpClients, is_loopback};
+pub use client::{ClientError, HttpClients, client_with_resolver, is_local, is_loopback};
 pub use clock::{ClockSkew, Clocks};
 pub use credentials::{Account, AwsKeys, Credentials};
 pub use network::{CONNECT_TIMEOUT, CertificateFile, NamedProxy, Network, NetworkError, deepest_cause};

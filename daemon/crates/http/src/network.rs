@@ -75,6 +75,15 @@ impl NamedProxy {
         format!("{scheme}://{host}")
     }
 
+    /// The host of its address, in lower case; empty where it has none.
+    #[must_use]
+    pub fn host(&self) -> String {
+        let shown = self.shown();
+        let host =
+            reqwest::Url::parse(&shown).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase));
+        host.unwrap_or_default().trim_matches(['[', ']']).to_owned()
+    }
+
     /// The secrets of the proxy's address.
     fn secrets(&self) -> Vec<Secret> {
         let rest = self.url.split_once("://").map_or(&*self.url, |(_, rest)| rest);

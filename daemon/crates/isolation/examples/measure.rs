@@ -53,7 +53,7 @@ async fn measure(place: &Path, count: usize) {
                     .expect("a file");
             }
             let (start, patch_path) = (Instant::now(), place.join("measured.patch"));
-            let options = CaptureOptions { mode, patch_path, message: "measured".to_owned() };
+            let options = CaptureOptions { mode, patch_path, message: "measured".to_owned(), writer: None };
             let captured = copy.capture(&options).await.expect("changes");
             let capture = start.elapsed();
             let start = Instant::now();

@@ -2,7 +2,10 @@
 
 use std::{
     fs,
+    io::Read as _,
     path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
 };
 
 use agentd_protocol::isolation::IsolationMode;
@@ -23,8 +26,27 @@ pub use agentd_protocol::isolation::IsolationMode as CaptureMode;
 /// The most commits that are rewritten one by one; a child with more gets one commit.
 const MOST_COMMITS: usize = 200;
 
+/// The most bytes of changes that a [`MessageWriter`] is shown.
+const SHOWN_CHANGES: u64 = 48 << 10;
+
+/// The most names of changed files that it is shown.
+const SHOWN_FILES: usize = 200;
+
+/// A future of a [`MessageWriter`].
+pub type MessageFuture<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + Send + 'a>>;
+
+/// Writes the messages of commits.
+pub trait MessageWriter: Send + Sync {
+    /// The message of a commit with these changes: the changed files, a line each, and after an empty line the beginning of the changes in the
+    /// form of `git diff`.
+    ///
+    /// # Errors
+    /// Why there is none, in a clause. The commit then has the message of the options.
+    fn message(&self, changes: String) -> MessageFuture<'_>;
+}
+
 /// Where the changes go.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct CaptureOptions {
     /// A patch, or a branch.
     pub mode: CaptureMode,
@@ -33,6 +55,8 @@ pub struct CaptureOptions {
     pub patch_path: PathBuf,
     /// The message of the commit for what the child did not commit itself.
     pub message: String,
+    /// Writes a message for that commit in the place of this one.
+    pub writer: Option<Arc<dyn MessageWriter>>,
 }
 
 /// Captures all repositories of a copy.
@@ -98,8 +122,10 @@ async fn capture_unit(
     (options, id, notices): (&CaptureOptions, &str, &mut Vec<String>),
 ) -> Result<UnitChange, IsolationError> {
     if options.mode == IsolationMode::Branch {
-        let chain = Chain { place, unit, files, message: &options.message };
-        match chain.build(tree).await? {
+        let mut chain = Chain { place, unit, files, options, notice: None };
+        let built = chain.build(tree).await?;
+        notices.extend(chain.notice.take());
+        match built {
             Ok((tip, commits)) => {
                 let name = chain.publish(id, &tip).await?;
                 return Ok(UnitChange::Branch { name, base: unit.head.clone(), tip, commits });
@@ -135,14 +161,16 @@ struct Chain<'a> {
     place: &'a GitPlace,
     unit: &'a CopiedUnit,
     files: &'a UnitFiles,
-    message: &'a str,
+    options: &'a CaptureOptions,
+    /// What is odd about the commits.
+    notice: Option<String>,
 }
 
 type Built<T> = Result<Result<T, Conflict>, IsolationError>;
 
 impl Chain<'_> {
     /// Makes the commits: the child's own, and one for what it did not commit. Returns the last one and their number.
-    async fn build(&self, tree: &str) -> Built<(String, usize)> {
+    async fn build(&mut self, tree: &str) -> Built<(String, usize)> {
         let head = &self.unit.head;
         let child = self.place.object(args!["rev-parse", "--verify", "HEAD^{commit}"]).await?;
         let ancestor = args!["merge-base", "--is-ancestor", head, child];
@@ -172,9 +200,7 @@ impl Chain<'_> {
         }
         Ok(match self.without_users(tree, &users).await? {
             Ok(cleaned) if cleaned == last.1 => Ok((last.0, count)),
-            Ok(cleaned) => {
-                Ok((commits::commit(self.place, &cleaned, &last.0, self.message).await?, count + 1))
-            }
+            Ok(cleaned) => Ok((self.commit(&cleaned, &last.0).await?, count + 1)),
             Err(conflict) => Err(conflict),
         })
     }
@@ -212,12 +238,61 @@ impl Chain<'_> {
     }
 
     /// Adds a commit for what differs from the child's last one.
-    async fn extend(&self, child: &str, own: usize, tree: &str) -> Result<(String, usize), IsolationError> {
-        let base = if own == 0 { &self.unit.head } else { child };
-        if commits::tree_of(self.place, base).await? == tree {
-            return Ok((base.to_owned(), own));
+    async fn extend(
+        &mut self,
+        child: &str,
+        own: usize,
+        tree: &str,
+    ) -> Result<(String, usize), IsolationError> {
+        let base = if own == 0 { self.unit.head.clone() } else { child.to_owned() };
+        if commits::tree_of(self.place, &base).await? == tree {
+            return Ok((base, own));
         }
-        Ok((commits::commit(self.place, tree, base, self.message).await?, own + 1))
+        Ok((self.commit(tree, &base).await?, own + 1))
+    }
+
+    /// A commit for what the child did not commit itself.
+    async fn commit(&mut self, tree: &str, parent: &str) -> Result<String, IsolationError> {
+        let plain = &self.options.message;
+        let message = match &self.options.writer {
+            None => plain.clone(),
+            Some(writer) => match writer.message(self.changes_since(parent, tree).await?).await {
+                Ok(message) => message,
+                Err(why) => {
+                    self.notice = Some(format!("the commit has a plain message, since {why}"));
+                    plain.clone()
+                }
+            },
+        };
+        commits::commit(self.place, tree, parent, &message).await
+    }
+
+    /// What a [`MessageWriter`] is shown.
+    async fn changes_since(&self, parent: &str, tree: &str) -> Result<String, IsolationError> {
+        let changed = commits::changes(self.place, parent, tree).await?;
+        let mut text = String::new();
+        for path in changed.keys().take(SHOWN_FILES) {
+            text.push_str(&format!("{}\n", String::from_utf8_lossy(path)));
+        }
+        if changed.len() > SHOWN_FILES {
+            text.push_str(&format!("and {} more files\n", changed.len() - SHOWN_FILES));
+        }
+        let file = self.files.0.join("message.patch");
+        commits::diff_to_file(self.place, (parent, tree), &file).await?;
+        let mut read = blocking(move || {
+            let opened = fs::File::open(&file).map_err(IsolationError::io(&file))?;
+            let mut read = Vec::new();
+            opened.take(SHOWN_CHANGES + 1).read_to_end(&mut read).map_err(IsolationError::io(&file))?;
+            Ok(read)
+        })
+        .await?;
+        let is_whole = read.len() as u64 <= SHOWN_CHANGES;
+        read.truncate(SHOWN_CHANGES as usize);
+        text.push_str(&format!("\n{}", String::from_utf8_lossy(&read)));
+        if !is_whole {
+            text.push_str("\n[the rest of the changes is left out]\n");
+        }
+        Ok(text)
     }
 
     /// A tree of the child's without the user's uncommitted changes: what differs between the baseline and the child's tree,

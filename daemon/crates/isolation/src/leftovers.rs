@@ -88,7 +88,8 @@ async fn rescue(git: &Git, base: &Path, folder: &CopyFolder) -> Result<Vec<PathB
     let mut name = folder.path.file_name().unwrap_or_default().to_owned();
     name.push(".patch");
     let patch_path = free_name(&place.join(name));
-    let options = CaptureOptions { mode: IsolationMode::Patch, patch_path, message: String::new() };
+    let options =
+        CaptureOptions { mode: IsolationMode::Patch, patch_path, message: String::new(), writer: None };
     let captured = capture::capture(git, &record, folder, &options).await?;
     if captured.is_empty() {
         // It stays if patches of others are in it.

@@ -31,7 +31,7 @@ mod repository;
 mod tree_paths;
 mod working_files;
 
-pub use capture::{CaptureMode, CaptureOptions};
+pub use capture::{CaptureMode, CaptureOptions, MessageFuture, MessageWriter};
 pub use changes::{Captured, CapturedUnit, UnitChange};
 pub use error::IsolationError;
 pub use git::Git;

@@ -3,16 +3,13 @@
 //! Each has a process group of its own under the process guard: it ends with its connection, with everything that it started, and with the
 //! daemon however that ends.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use agentd_memory::{MemoryAccount, MemoryPurpose};
 use agentd_process::{
     CommandSpec, InputPipe, Launcher, OutputPipe, Process, ProcessGroup, ProcessLimits, Utf8Stream,
 };
-use agentd_protocol::text_bounds;
+use agentd_program_log::OutputTail;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     sync::mpsc,
@@ -36,37 +33,11 @@ const TERMINATE_WAIT: Duration = Duration::from_secs(2);
 /// Time to read what a server has written before its end.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(500);
 
-/// Bytes of the errors' end that are kept for error texts.
-const ERRORS_KEPT: usize = 2000;
-
 /// Lines from this length on are parsed on a thread for blocking work.
 const LONG_LINE: usize = 256 << 10;
 
 /// Processes of a server: more than any needs, and few enough that the machine stays usable.
 const MAX_PROCESSES: u64 = 2048;
-
-/// The end of what a server wrote to its standard error.
-#[derive(Clone, Default)]
-struct ErrorTail(Arc<Mutex<String>>);
-
-impl ErrorTail {
-    fn push(&self, text: &str) {
-        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tail.push_str(text);
-        if tail.len() > 2 * ERRORS_KEPT {
-            *tail = text_bounds::tail(&tail, ERRORS_KEPT).to_owned();
-        }
-    }
-
-    /// What was the matter, with what the server said last.
-    fn explain(&self, what: String) -> String {
-        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match text_bounds::tail(&tail, ERRORS_KEPT).trim() {
-            "" => what,
-            said => format!("{what}; it said: {said}"),
-        }
-    }
-}
 
 /// Starts a server. Its tasks belong to `tasks` and end with the connection; what it sends is charged to the account.
 ///
@@ -92,7 +63,7 @@ pub(crate) async fn start(
     let (over, gone) = (CancellationToken::new(), CancellationToken::new());
     // Fire at the end of the output, and of the errors.
     let (read, said) = (CancellationToken::new(), CancellationToken::new());
-    let tail = ErrorTail::default();
+    let tail = OutputTail::default();
     tasks.spawn(write_messages(messages, input, over.clone()));
     tasks.spawn(read_errors(errors, (tail.clone(), handler), over.clone(), said.clone()));
     tasks.spawn({
@@ -124,7 +95,7 @@ async fn watch(
     peer: &Peer,
     over: &CancellationToken,
     (read, said): (&CancellationToken, &CancellationToken),
-    tail: &ErrorTail,
+    tail: &OutputTail,
 ) {
     tokio::select! {
         status = process.wait() => {
@@ -209,7 +180,7 @@ async fn receive(line: Vec<u8>, peer: &Peer) {
 
 async fn read_errors(
     mut errors: OutputPipe,
-    (tail, handler): (ErrorTail, Arc<dyn PeerHandler>),
+    (tail, handler): (OutputTail, Arc<dyn PeerHandler>),
     over: CancellationToken,
     said: CancellationToken,
 ) {

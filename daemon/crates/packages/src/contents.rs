@@ -7,11 +7,11 @@ use std::{
 };
 
 use agentd_config::resources::{FolderLayout, FolderWalk};
-use agentd_protocol::settings::PackageFilter;
+use agentd_protocol::{plain_path::without_dots, settings::PackageFilter};
 use globset::GlobBuilder;
 
 use crate::{
-    entries::{Entry, in_folder, normal},
+    entries::{Entry, in_folder},
     kinds::{PerKind, ResourceKind},
     manifest::Manifest,
     patterns::{Patterns, is_glob, is_override},
@@ -151,7 +151,7 @@ impl Package<'_> {
                     found.extend(files_at(&path, kind, self.walk));
                 }
             } else {
-                found.extend(files_at(&normal(&self.root.join(entry)), kind, self.walk));
+                found.extend(files_at(&without_dots(&self.root.join(entry)), kind, self.walk));
             }
         }
         let patterns = Patterns::overrides(&list, self.root);
@@ -193,7 +193,7 @@ fn glob(root: &Path, pattern: &str) -> Vec<PathBuf> {
     // The folders before the first glob need no search.
     let fixed = pattern.split('/').take_while(|part| !is_glob(part) && !part.contains(['[', '{']));
     let fixed: Vec<&str> = fixed.collect();
-    let start = normal(&root.join(fixed.join("/")));
+    let start = without_dots(&root.join(fixed.join("/")));
     let rest = pattern.split('/').skip(fixed.len()).collect::<Vec<_>>().join("/");
     let Ok(matcher) = GlobBuilder::new(&rest).literal_separator(true).build() else { return Vec::new() };
     let mut search = GlobSearch {

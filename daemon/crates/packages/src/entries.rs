@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use agentd_config::resources::FolderWalk;
-use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
+use agentd_protocol::{
+    plain_path::without_dots,
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
+};
 
 use crate::{
     kinds::ResourceKind,
@@ -56,7 +59,7 @@ impl Entry {
         let entry = |(index, program): (usize, Program)| {
             let Program { mut command, protocol } = program;
             let path = if command[0].contains('/') {
-                let program = normal(&folder.join(&command[0]));
+                let program = without_dots(&folder.join(&command[0]));
                 command[0] = program.display().to_string();
                 program
             } else if index == 0 {
@@ -71,28 +74,16 @@ impl Entry {
     }
 }
 
-/// The path without `.` and `..`, by its text alone.
-pub(crate) fn normal(path: &Path) -> PathBuf {
-    let mut result = PathBuf::new();
-    for part in path.components() {
-        match part {
-            std::path::Component::CurDir => {}
-            std::path::Component::ParentDir => {
-                result.pop();
-            }
-            part => result.push(part),
-        }
-    }
-    result
-}
-
 /// The extensions that a folder itself stands for: those of its `package.json` that are there, of its `extension.json`, or its
 /// `index.ts` or `index.js`. `None` for a folder that is none. Blocks.
 pub(crate) fn of_folder(folder: &Path, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<Entry>> {
     let manifest = Manifest::read(folder).unwrap_or_default();
     let named = manifest.lists.get(ResourceKind::Extension).iter().flatten();
-    let mut entries: Vec<Entry> =
-        named.map(|path| normal(&folder.join(path))).filter(|path| path.exists()).map(Entry::node).collect();
+    let mut entries: Vec<Entry> = named
+        .map(|path| without_dots(&folder.join(path)))
+        .filter(|path| path.exists())
+        .map(Entry::node)
+        .collect();
     let package_file = folder.join("package.json");
     entries.extend(Entry::programs(manifest.programs, folder, &package_file, diagnostics));
     if let Some(programs) = Programs::read(folder) {

@@ -3,13 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use agentd_config::{AgentDir, Environment, resolve_path};
-use agentd_protocol::resources::SourceScope;
+use agentd_protocol::{plain_path::without_dots, resources::SourceScope};
 use sha2::{Digest, Sha256};
 
-use crate::{
-    entries::normal,
-    source::{GitSource, NpmSource, PackageSource},
-};
+use crate::source::{GitSource, NpmSource, PackageSource};
 
 /// The folders of packages for a working directory.
 #[derive(Debug, Clone)]
@@ -86,7 +83,7 @@ impl PackageFolders {
     pub fn path(&self, text: &str, base: &Path) -> PathBuf {
         let text = text.trim();
         let text = text.strip_prefix("file://").unwrap_or(text);
-        normal(&resolve_path(text, base, &self.environment))
+        without_dots(&resolve_path(text, base, &self.environment))
     }
 
     /// The name by which a package is known, whatever its version and however its source is written.

@@ -2,7 +2,10 @@
 
 mod files;
 
-use agentd_protocol::settings::{PermissionAction, PermissionPreset};
+use agentd_protocol::{
+    remote_hosts::SSH_TOOL,
+    settings::{PermissionAction, PermissionPreset},
+};
 
 use crate::{
     compiled::{Compiled, CompiledRow, Verdict, exec_preset},
@@ -29,25 +32,25 @@ pub(crate) fn judge(
     script: &Script,
     variables: &[String],
 ) -> (Verdict, Vec<ParsedCommand>) {
-    let mut judge = Judge {
-        policy,
-        left: MAX_JUDGED,
-        is_launched: false,
-        gets_names_of: None,
-        is_certain: true,
-        parsed: Vec::new(),
-    };
-    let mut verdict = judge.script(script, 0);
-    if judge.left == 0 {
-        verdict = verdict.and(judge.unclear("the command starts too many others"));
-    }
+    let mut judge = Judge::new(policy, None);
+    let verdict = judge.whole(script);
     let outside = variables.iter().map(|name| Assignment { name: name.clone(), exported: true });
     let verdict = outside.fold(verdict, |verdict, assignment| verdict.and(judge.assignment(&assignment)));
     (verdict, judge.parsed)
 }
 
+/// The verdict about a shell command on another host, and its simple commands, each before those that it starts. Of the host's files
+/// and programs nothing is known: what no rule allows is a program that may do anything.
+pub(crate) fn judge_remote(policy: &Compiled, script: &Script, host: &str) -> (Verdict, Vec<ParsedCommand>) {
+    let mut judge = Judge::new(policy, Some(host));
+    let verdict = judge.whole(script);
+    (verdict, judge.parsed)
+}
+
 struct Judge<'a> {
     policy: &'a Compiled,
+    /// The host that the command runs on, if it is another one.
+    host: Option<&'a str>,
     left: u32,
     /// Whether a word of a launcher is taken for a command: what begins at a later one is judged beside it.
     is_launched: bool,
@@ -59,7 +62,32 @@ struct Judge<'a> {
     parsed: Vec<ParsedCommand>,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    fn new(policy: &'a Compiled, host: Option<&'a str>) -> Self {
+        Self {
+            policy,
+            host,
+            left: MAX_JUDGED,
+            is_launched: false,
+            gets_names_of: None,
+            is_certain: true,
+            parsed: Vec::new(),
+        }
+    }
+
+    fn whole(&mut self, script: &Script) -> Verdict {
+        let verdict = self.script(script, 0);
+        if self.left == 0 {
+            return verdict.and(self.unclear("the command starts too many others"));
+        }
+        verdict
+    }
+
+    /// The tool whose rules count.
+    fn tool(&self) -> &'static str {
+        if self.host.is_some() { SSH_TOOL } else { "bash" }
+    }
+
     fn script(&mut self, script: &Script, depth: u32) -> Verdict {
         let mut verdict = Verdict::new(PermissionAction::Allow, "it runs nothing");
         let outside = (self.gets_names_of, std::mem::take(&mut self.is_launched));
@@ -95,6 +123,14 @@ impl Judge<'_> {
         let mut verdict = self.words(&command.words, &command.folders, depth);
         for assignment in &command.assignments {
             verdict = verdict.and(self.assignment(assignment));
+        }
+        if self.host.is_some() {
+            let writes = command.redirections.iter().any(|redirection| redirection.access == Access::Write);
+            return if writes {
+                verdict.and(self.policy.preset(exec_preset, "writing files of another host"))
+            } else {
+                verdict
+            };
         }
         let is_exec = matches!(&command.words[..], [name] if name.text() == Some("exec"));
         for redirection in &command.redirections {
@@ -146,10 +182,11 @@ impl Judge<'_> {
             }
             None => explicit.unwrap_or_else(|| self.by_preset(name, words, folders)),
         };
-        verdict
-            .and(self.doubts(words))
-            .and(self.files(name, words, folders))
-            .and(self.launched(words, folders, depth))
+        let of_files = match self.host {
+            Some(_) => Verdict::new(PermissionAction::Allow, String::new()),
+            None => self.files(name, words, folders),
+        };
+        verdict.and(self.doubts(words)).and(of_files).and(self.launched(words, folders, depth))
     }
 
     /// What rules that refuse or ask say of the commands that a program like `strace` may start.
@@ -252,10 +289,10 @@ impl Judge<'_> {
         self.policy
             .rules()
             .filter(|(.., rule)| {
-                rule.is_for_all_commands()
-                    || rule.matches(words) == Match::Yes
+                rule.is_for_all_commands(self.tool())
+                    || rule.matches(self.host, words) == Match::Yes
                     || (rule.action() != PermissionAction::Allow
-                        && same.as_deref().is_some_and(|same| rule.matches(same) == Match::Yes))
+                        && same.as_deref().is_some_and(|same| rule.matches(self.host, same) == Match::Yes))
             })
             .map(|row| (row, Match::Yes))
             .collect()
@@ -268,10 +305,10 @@ impl Judge<'_> {
         let others: Vec<Vec<Word>> = others.collect();
         let may = self.policy.rules().find(|(.., rule)| {
             rule.action() != PermissionAction::Allow
-                && (rule.matches(words) == Match::Maybe
-                    || same.as_deref().is_some_and(|same| rule.matches(same) == Match::Maybe)
+                && (rule.matches(self.host, words) == Match::Maybe
+                    || same.as_deref().is_some_and(|same| rule.matches(self.host, same) == Match::Maybe)
                     || (rule.named_words() > 1
-                        && others.iter().any(|words| rule.matches(words) != Match::No)))
+                        && others.iter().any(|words| rule.matches(self.host, words) != Match::No)))
         });
         match may {
             None => Verdict::new(PermissionAction::Allow, String::new()),
@@ -285,6 +322,9 @@ impl Judge<'_> {
     }
 
     fn by_preset(&self, name: &str, words: &[Word], folders: &Folders) -> Verdict {
+        if self.host.is_some() {
+            return self.policy.preset(exec_preset, &format!("running {name} on another host"));
+        }
         let mut only_looks = looks::only_looks(words);
         if only_looks && name == "git" && repository::may_be_planted(words, folders, self.policy.workspace())
         {

@@ -5,10 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_protocol::settings::{PermissionAction, PermissionPreset, PermissionRule};
+use agentd_protocol::{
+    plain_path::without_dots,
+    settings::{PermissionAction, PermissionPreset, PermissionRule},
+};
 
 use crate::{
-    paths::{clean, real},
+    paths::real,
     rule::{CompiledRule, FileAccess},
 };
 
@@ -150,7 +153,7 @@ impl Compiled {
         }
         let mut workspace = Vec::new();
         for folder in std::iter::once(&options.cwd).chain(&options.folders) {
-            workspace.push(clean(folder));
+            workspace.push(without_dots(folder));
             workspace.extend(real(folder).filter(|real| real != folder));
         }
         Ok(Self { options, rules, workspace, is_planning: false })
@@ -235,6 +238,17 @@ impl Compiled {
         self.strictest(rules).unwrap_or_else(|| self.preset(exec_preset, &format!("the tool {tool}")))
     }
 
+    /// Pages of a host; `None` for a call that names none, as a search does. Presets judge it like any other tool, since a URL can carry
+    /// something away; plan mode lets the model look.
+    pub(crate) fn web(&self, tool: &str, host: Option<&str>) -> Verdict {
+        let rules = self.rules.iter().filter(|(.., rule)| rule.is_for_host(tool, host));
+        let of = |preset| if self.is_planning { PermissionAction::Allow } else { exec_preset(preset) };
+        self.strictest(rules).unwrap_or_else(|| match host {
+            Some(host) => self.preset(of, &format!("reading {host}")),
+            None => self.preset(of, &format!("the tool {tool}")),
+        })
+    }
+
     /// A call that changes what the session knows of itself, and nothing else: only a rule of the tool keeps it from running.
     pub(crate) fn own_notes(&self, tool: &str) -> Verdict {
         let rules = self.rules.iter().filter(|(.., rule)| rule.is_for(tool, None));
@@ -262,21 +276,18 @@ impl Compiled {
 
     /// Reading or writing a path, given as an absolute one, by a tool.
     pub(crate) fn file(&self, tool: &str, path: &Path, access: FileAccess) -> Verdict {
-        let cleaned = clean(path);
+        let cleaned = without_dots(path);
         let Some(led_to) = real(path) else {
             return Verdict::new(PermissionAction::Ask, format!("{} cannot be looked at", path.display()))
                 .and(self.preset(exec_preset, "it"));
         };
-        let has = |rule: &CompiledRule| match rule.path(access) {
+        let has = |rule: &CompiledRule| match rule.path_pattern() {
             // What is allowed is allowed wherever it leads; what is refused, however it is called.
             Some(pattern) if rule.action() == PermissionAction::Allow => {
                 pattern.has(&cleaned) && pattern.has(&led_to)
             }
             Some(pattern) => pattern.has(&cleaned) || pattern.has(&led_to),
-            None => {
-                rule.is_for_all_files(access)
-                    || (rule.is_for(tool, Some(access)) && rule.path(access).is_none())
-            }
+            None => rule.is_for_all_files(access) || rule.is_for(tool, Some(access)),
         };
         let rules = self.rules.iter().filter(|(.., rule)| rule_is_of_files(rule, tool, access) && has(rule));
         if let Some(verdict) = self.strictest(rules) {
@@ -319,7 +330,7 @@ impl Compiled {
 
     /// What looks into a folder may meet files that a rule refuses.
     pub(crate) fn deep_read(&self, folder: &Path) -> Verdict {
-        let (cleaned, led_to) = (clean(folder), real(folder).unwrap_or_default());
+        let (cleaned, led_to) = (without_dots(folder), real(folder).unwrap_or_default());
         let may_meet = self.rules.iter().find(|(.., rule)| {
             rule.action() != PermissionAction::Allow
                 && rule

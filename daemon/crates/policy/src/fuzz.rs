@@ -41,6 +41,7 @@ pub fn shell_commands(input: &[u8]) {
         tool: "bash".into(),
         command: Some("unknown-program *".into()),
         path: None,
+        domain: None,
         action: PermissionAction::Deny,
         reason: None,
     };

@@ -6,25 +6,12 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+#[cfg(test)]
+use agentd_protocol::plain_path::without_dots;
 use globset::{GlobBuilder, GlobMatcher};
 
 /// Links that are followed at most on the way to a real path; more are a loop.
 const MAX_LINKS: u32 = 40;
-
-/// A path without `.` and `..`, by its text alone.
-pub(crate) fn clean(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                clean.pop();
-            }
-            Component::CurDir => {}
-            part => clean.push(part),
-        }
-    }
-    clean
-}
 
 /// The path that the system goes to, links resolved and `..` taken after them. What is not there is taken as it is written. `None` for
 /// a loop of links, and where a folder cannot be looked at.
@@ -151,6 +138,6 @@ mod tests {
         assert_eq!(real(&place.join("link/../x")), Some(place.join("a/x")));
         assert_eq!(real(&place.join("link/new/file")), Some(place.join("a/b/new/file")));
         assert_eq!(real(&place.join("loop/x")), None);
-        assert_eq!(clean(&place.join("link/../x")), place.join("x"));
+        assert_eq!(without_dots(&place.join("link/../x")), place.join("x"));
     }
 }

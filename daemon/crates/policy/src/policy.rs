@@ -9,7 +9,7 @@ use crate::{
     compiled::{Compiled, DecidingRule, PolicyError, PolicyOptions, RuleLayer, RuleSource, Verdict},
     parsed::ParsedCommand,
     rule::FileAccess,
-    shell::{self, Folders},
+    shell::{self, Folders, Script},
     suggest,
 };
 
@@ -36,6 +36,18 @@ pub enum Subject<'a> {
         folder: &'a Path,
         /// Variables that the call sets for it.
         variables: &'a [String],
+    },
+    /// It reads the web, and changes nothing.
+    Web {
+        /// The host, in lower case; `None` where the call names none.
+        host: Option<&'a str>,
+    },
+    /// It runs a shell command on another host.
+    RemoteCommand {
+        /// The name of the host, as the user has configured it.
+        host: &'a str,
+        /// The text.
+        text: &'a str,
     },
     /// It changes nothing, as the tool's provider says and the user has said to believe. Nobody knows what it reads.
     TrustedRead,
@@ -126,7 +138,14 @@ impl Policy {
         };
         match subject {
             Subject::Command { text, folder, variables } => {
-                decide_command(compiled, self.is_unrestricted(), text, folder, variables)
+                let script =
+                    shell::parse(text, Folders::one(folder), &compiled.options().home.to_string_lossy());
+                decide_command(compiled, self.is_unrestricted(), &script, CommandPlace::Here(variables))
+            }
+            Subject::RemoteCommand { host, text } => {
+                // Folders and the home directory are those of the host, which nobody knows here.
+                let script = shell::parse(text, Folders::Unknown, "/");
+                decide_command(compiled, self.is_unrestricted(), &script, CommandPlace::On(host))
             }
             Subject::Read { path, is_deep } => {
                 let mut verdict = compiled.file(tool, path, FileAccess::Read);
@@ -139,6 +158,13 @@ impl Policy {
                 let verdict = compiled.file(tool, path, FileAccess::Write);
                 plain(verdict, suggest::for_write(path, compiled.options()))
             }
+            Subject::Web { host } => {
+                let suggestion = match host {
+                    Some(host) => suggest::for_host(tool, host),
+                    None => suggest::for_tool(tool),
+                };
+                plain(compiled.web(tool, host), Some(suggestion))
+            }
             Subject::TrustedRead => plain(compiled.trusted_read(tool), Some(suggest::for_tool(tool))),
             Subject::OwnNotes => plain(compiled.own_notes(tool), Some(suggest::for_tool(tool))),
             Subject::Other => plain(compiled.call(tool), Some(suggest::for_tool(tool))),
@@ -146,16 +172,25 @@ impl Policy {
     }
 }
 
+/// Where a command runs.
+#[derive(Debug, Clone, Copy)]
+enum CommandPlace<'a> {
+    /// On this machine, with these variables.
+    Here(&'a [String]),
+    /// On this host.
+    On(&'a str),
+}
+
 fn decide_command(
     compiled: &Compiled,
     is_unrestricted: bool,
-    text: &str,
-    folder: &Path,
-    variables: &[String],
+    script: &Script,
+    place: CommandPlace<'_>,
 ) -> PolicyDecision {
-    let home = compiled.options().home.to_string_lossy();
-    let script = shell::parse(text, Folders::one(folder), &home);
-    let (mut verdict, parsed) = command::judge(compiled, &script, variables);
+    let (mut verdict, parsed) = match place {
+        CommandPlace::Here(variables) => command::judge(compiled, script, variables),
+        CommandPlace::On(host) => command::judge_remote(compiled, script, host),
+    };
     if is_unrestricted {
         let reason = "the preset full allows everything, and no rule is against it";
         verdict = Verdict::new(PermissionAction::Allow, reason);
@@ -165,7 +200,13 @@ fn decide_command(
     }
     PolicyDecision {
         suggestion: (verdict.action == PermissionAction::Ask && script.obscure.is_none())
-            .then(|| suggest::for_commands(compiled, &script.commands))
+            .then(|| {
+                let host = match place {
+                    CommandPlace::Here(_) => None,
+                    CommandPlace::On(host) => Some(host),
+                };
+                suggest::for_commands(compiled, &script.commands, host)
+            })
             .flatten(),
         action: verdict.action,
         rule: verdict.rule,
@@ -187,6 +228,7 @@ mod tests {
             tool: (*tool).to_owned(),
             command: None,
             path: path.map(str::to_owned),
+            domain: None,
             action: *action,
             reason: None,
         };
@@ -227,6 +269,81 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_judged_by_their_host() {
+        let rule = |domain: Option<&str>, action| PermissionRule {
+            tool: "web_fetch".to_owned(),
+            command: None,
+            path: None,
+            domain: domain.map(str::to_owned),
+            action,
+            reason: None,
+        };
+        let with = |preset, rules: Vec<PermissionRule>| {
+            let layers = vec![RuleLayer { source: RuleSource::User, rules }];
+            let (cwd, home) = (Path::new("/w").to_owned(), Path::new("/h").to_owned());
+            Policy::new(PolicyOptions {
+                preset,
+                project_preset: None,
+                layers,
+                cwd,
+                home,
+                folders: Vec::new(),
+            })
+        };
+        let rules = vec![
+            rule(Some("example.org"), Allow),
+            rule(Some("*.evil.example"), Deny),
+            rule(Some("ask.*"), Ask),
+        ];
+        let policy = with(PermissionPreset::ReadOnly, rules).unwrap();
+        let of = |host| policy.decide("web_fetch", Subject::Web { host }).action;
+        assert_eq!(
+            (of(Some("example.org")), of(Some("docs.example.org")), of(Some("notexample.org"))),
+            (Allow, Allow, Deny)
+        );
+        assert_eq!((of(Some("a.evil.example")), of(Some("ask.me")), of(None)), (Deny, Ask, Deny));
+        let asked = with(PermissionPreset::Workspace, Vec::new())
+            .unwrap()
+            .decide("web_fetch", Subject::Web { host: Some("a.b") });
+        assert_eq!((asked.action, asked.suggestion), (Ask, Some(rule(Some("a.b"), Allow))));
+        assert_eq!(
+            with(PermissionPreset::Full, Vec::new())
+                .unwrap()
+                .decide("web_search", Subject::Web { host: None })
+                .action,
+            Allow
+        );
+        let planning = Policy::planning(Path::new("/w"), &[], Path::new("/h")).unwrap();
+        assert_eq!(planning.decide("web_fetch", Subject::Web { host: Some("a.b") }).action, Allow);
+        // A rule about a host is none about other calls.
+        assert_eq!(policy.decide("web_fetch", Subject::Other).action, Deny);
+        for wrong in ["https://example.org", "a/b", ""] {
+            assert_eq!(
+                with(PermissionPreset::Full, vec![rule(Some(wrong), Deny)]).unwrap_err().field,
+                "domain"
+            );
+        }
+    }
+
+    #[test]
+    fn a_path_counts_in_rules_of_every_tool_of_files() {
+        use PermissionPreset::{Full, ReadOnly};
+        let write = |policy: &Policy, tool: &str, path: &str| {
+            policy.decide(tool, Subject::Write { path: Path::new(path) }).action
+        };
+        let kept = policy(Full, &[("edit", Some("./kept/**"), Deny)]);
+        assert_eq!((write(&kept, "edit", "/w/kept/a"), write(&kept, "edit", "/w/a")), (Deny, Allow));
+        assert_eq!(write(&kept, "write", "/w/kept/a"), Allow, "another tool");
+        let allowed = policy(ReadOnly, &[("edit", Some("./src/**"), Allow)]);
+        assert_eq!((write(&allowed, "edit", "/w/src/a"), write(&allowed, "edit", "/w/a")), (Allow, Deny));
+        let read = |policy: &Policy, path: &str| {
+            policy.decide("grep", Subject::Read { path: Path::new(path), is_deep: false }).action
+        };
+        let hidden = policy(Full, &[("grep", Some("./kept/**"), Deny)]);
+        assert_eq!((read(&hidden, "/w/kept/a"), read(&hidden, "/w/a")), (Deny, Allow));
+    }
+
+    #[test]
     fn notes_of_the_session_are_free_unless_a_rule_names_them() {
         for preset in [PermissionPreset::ReadOnly, PermissionPreset::Ask, PermissionPreset::Workspace] {
             let decided = |rules: &[_]| policy(preset, rules).decide("todo", Subject::OwnNotes).action;
@@ -234,6 +351,63 @@ mod tests {
             assert_eq!(decided(&[("read", None, Deny), ("write", None, Deny)]), Allow);
             assert_eq!((decided(&[("todo", None, Ask)]), decided(&[("*", None, Deny)])), (Ask, Deny));
         }
+    }
+
+    #[test]
+    fn commands_on_other_hosts_have_rules_of_their_own() {
+        use PermissionPreset::{Full, ReadOnly, Workspace};
+        let rule = |tool: &str, command: &str, action| PermissionRule {
+            tool: tool.to_owned(),
+            command: Some(command.to_owned()),
+            path: None,
+            domain: None,
+            action,
+            reason: None,
+        };
+        let decided = |preset, rules: &[PermissionRule], host: &str, text: &str| {
+            let layers = vec![RuleLayer { source: RuleSource::User, rules: rules.to_vec() }];
+            let (cwd, home) = (Path::new("/w").to_owned(), Path::new("/h").to_owned());
+            let options =
+                PolicyOptions { preset, project_preset: None, layers, cwd, home, folders: Vec::new() };
+            Policy::new(options).unwrap().decide("ssh", Subject::RemoteCommand { host, text })
+        };
+        let df = [rule("ssh", "box df *", Allow)];
+        for (preset, rules, host, text, action) in [
+            (Full, &[][..], "box", "rm -rf x", Allow),
+            (Workspace, &[], "box", "ls", Ask),
+            (PermissionPreset::Ask, &[], "box", "ls", Ask),
+            (ReadOnly, &[], "box", "ls", Deny),
+            // Rules name the host first.
+            (Workspace, &df, "box", "df -h", Allow),
+            (Workspace, &df, "prod", "df -h", Ask),
+            (Workspace, &df, "box", "df; rm x", Ask),
+            (Workspace, &df, "box", "df > /etc/passwd", Ask),
+            (Workspace, &df, "box", "$X", Ask),
+            (Workspace, &[rule("ssh", "* df *", Allow)], "prod", "df", Allow),
+            (Workspace, &[rule("ssh", "*", Allow)], "prod", "reboot", Allow),
+            // Those of commands of this machine say nothing.
+            (Workspace, &[rule("bash", "ls *", Allow), rule("*", "ls *", Allow)], "box", "ls", Ask),
+            (Full, &[rule("bash", "rm *", Deny)], "box", "rm x", Allow),
+            // What is started by others is seen.
+            (Full, &[rule("ssh", "prod reboot *", Deny)], "prod", "sudo reboot now", Deny),
+            (Full, &[rule("ssh", "prod reboot *", Deny)], "prod", "sh -c '/sbin/reboot'", Deny),
+            (Full, &[rule("ssh", "prod reboot *", Deny)], "box", "reboot", Allow),
+        ] {
+            let found = decided(preset, rules, host, text);
+            assert_eq!(found.action, action, "{preset:?} {host} {text}: {}", found.reason);
+        }
+        let suggested = |text| decided(Workspace, &[], "box", text).suggestion.and_then(|rule| rule.command);
+        assert_eq!(suggested("systemctl status nginx").as_deref(), Some("box systemctl status *"));
+        assert_eq!(suggested("ls -l").as_deref(), Some("box ls *"));
+        assert_eq!((suggested("rm x"), suggested("a; b")), (None, None));
+        // A rule of `ssh` says nothing about commands here.
+        let here = policy(Workspace, &[("ssh", None, Allow)]);
+        let subject = Subject::Command { text: "make", folder: Path::new("/w"), variables: &[] };
+        assert_eq!(here.decide("bash", subject).action, Ask);
+        assert_eq!(here.decide("ssh", Subject::RemoteCommand { host: "box", text: "make" }).action, Allow);
+        assert_eq!(here.decide("ssh", Subject::Other).action, Allow);
+        let planning = Policy::planning(Path::new("/w"), &[], Path::new("/h")).unwrap();
+        assert_eq!(planning.decide("ssh", Subject::RemoteCommand { host: "box", text: "ls" }).action, Deny);
     }
 
     #[test]

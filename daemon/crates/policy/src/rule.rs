@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use agentd_protocol::settings::{PermissionAction, PermissionRule, matches_pattern};
+use agentd_protocol::{
+    remote_hosts::SSH_TOOL,
+    settings::{PermissionAction, PermissionRule, matches_pattern},
+    web::WEB_FETCH_TOOL,
+};
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::{
@@ -31,6 +35,8 @@ pub(crate) enum Match {
 pub(crate) struct CompiledRule {
     pub(crate) rule: PermissionRule,
     command: Option<Vec<WordPattern>>,
+    /// Whether `command` is about commands on other hosts: its first word is the host.
+    is_remote: bool,
     path: Option<PathPattern>,
 }
 
@@ -58,10 +64,10 @@ impl CompiledRule {
             return Err(("tool", "must name a tool, or have * for any part of its name".to_owned()));
         }
         let command = match &rule.command {
-            Some(command) if !matches_pattern(&rule.tool, "bash") => {
+            Some(command) if !matches_pattern(&rule.tool, "bash") && rule.tool != SSH_TOOL => {
                 return Err((
                     "command",
-                    format!("is for the tool bash, which {:?} is not: {command:?}", rule.tool),
+                    format!("is for the tools bash and ssh, which {:?} is not: {command:?}", rule.tool),
                 ));
             }
             Some(command) => Some(words_of_pattern(command, home).map_err(|error| ("command", error))?),
@@ -85,7 +91,29 @@ impl CompiledRule {
             ),
             None => None,
         };
-        Ok(Self { rule: rule.clone(), command, path })
+        match &rule.domain {
+            Some(domain) if !matches_pattern(&rule.tool, WEB_FETCH_TOOL) => {
+                return Err((
+                    "domain",
+                    format!("is for the tool web_fetch, which {:?} is not: {domain:?}", rule.tool),
+                ));
+            }
+            Some(domain) if command.is_some() || path.is_some() => {
+                return Err((
+                    "domain",
+                    format!("cannot stand beside command and path: write two rules: {domain:?}"),
+                ));
+            }
+            Some(domain) if !is_host(domain) => {
+                return Err((
+                    "domain",
+                    format!("must be a host such as example.org, without a scheme or a path: {domain:?}"),
+                ));
+            }
+            _ => {}
+        }
+        // A rule for several tools is about commands of this machine.
+        Ok(Self { rule: rule.clone(), command, path, is_remote: rule.tool == SSH_TOOL })
     }
 
     pub(crate) fn action(&self) -> PermissionAction {
@@ -100,8 +128,14 @@ impl CompiledRule {
             None => tool,
         };
         self.command.is_none()
+            && self.rule.domain.is_none()
             && (matches_pattern(&self.rule.tool, tool) || matches_pattern(&self.rule.tool, class))
             && (self.path.is_none() || access.is_some())
+    }
+
+    /// The paths that the rule is about, whatever its tool is; `None` for all.
+    pub(crate) fn path_pattern(&self) -> Option<&PathPattern> {
+        self.path.as_ref()
     }
 
     /// Whether the rule is about reading or writing files of a path.
@@ -113,29 +147,52 @@ impl CompiledRule {
         self.path.as_ref().filter(|_| matches_pattern(&self.rule.tool, tool))
     }
 
+    /// Whether the rule is about pages of a host, by this tool; `None` for a call that names no host, which every rule of the tool that does
+    /// not allow means.
+    pub(crate) fn is_for_host(&self, tool: &str, host: Option<&str>) -> bool {
+        if self.command.is_some() || self.path.is_some() || !matches_pattern(&self.rule.tool, tool) {
+            return false;
+        }
+        match (&self.rule.domain, host) {
+            (None, _) => true,
+            (Some(_), None) => self.action() != PermissionAction::Allow,
+            (Some(domain), Some(host)) => has_host(domain, host),
+        }
+    }
+
     /// Whether the rule is about reading or writing any file.
     pub(crate) fn is_for_all_files(&self, access: FileAccess) -> bool {
         let tool = match access {
             FileAccess::Read => "read",
             FileAccess::Write => "write",
         };
-        self.path.is_none() && self.command.is_none() && matches_pattern(&self.rule.tool, tool)
+        let is_narrow = self.path.is_some() || self.command.is_some() || self.rule.domain.is_some();
+        !is_narrow && matches_pattern(&self.rule.tool, tool)
     }
 
-    /// Whether the rule is about every command.
-    pub(crate) fn is_for_all_commands(&self) -> bool {
-        self.command.is_none() && self.path.is_none() && matches_pattern(&self.rule.tool, "bash")
+    /// Whether the rule is about every command of `tool`, `bash` or `ssh`.
+    pub(crate) fn is_for_all_commands(&self, tool: &str) -> bool {
+        let is_narrow = self.path.is_some() || self.command.is_some() || self.rule.domain.is_some();
+        !is_narrow && matches_pattern(&self.rule.tool, tool)
     }
 
     /// How many words the pattern of commands names before its last `*`.
     pub(crate) fn named_words(&self) -> usize {
         let Some(pattern) = &self.command else { return 0 };
-        pattern.iter().filter(|word| !matches!(word, WordPattern::Rest)).count()
+        let named = pattern.iter().filter(|word| !matches!(word, WordPattern::Rest)).count();
+        named.saturating_sub(usize::from(self.is_remote))
     }
 
-    /// Whether the pattern of commands matches these words. A rule that does not allow also means the program by its path.
-    pub(crate) fn matches(&self, words: &[Word]) -> Match {
+    /// Whether the pattern of commands matches these words, on `host` if that is another one. A rule that does not allow also means the
+    /// program by its path.
+    pub(crate) fn matches(&self, host: Option<&str>, words: &[Word]) -> Match {
         let Some(pattern) = &self.command else { return Match::No };
+        let pattern = match (host, self.is_remote, &pattern[..]) {
+            (None, false, pattern) => pattern,
+            (Some(_), true, [WordPattern::Rest]) => return Match::Yes,
+            (Some(host), true, [first, rest @ ..]) if first.matches(host) => rest,
+            _ => return Match::No,
+        };
         let is_strict = self.action() != PermissionAction::Allow;
         let mut found = Match::Yes;
         let mut words = words.iter().enumerate();
@@ -181,6 +238,20 @@ impl WordPattern {
     }
 }
 
+/// Whether a text can be the host of a rule.
+fn is_host(domain: &str) -> bool {
+    let is_part =
+        |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | '*' | '?' | ':');
+    !domain.is_empty() && domain.chars().all(is_part)
+}
+
+/// Whether a host is the one of a rule, or below it.
+fn has_host(domain: &str, host: &str) -> bool {
+    let domain = domain.trim_end_matches('.').to_lowercase();
+    matches_pattern(&domain, host)
+        || host.char_indices().any(|(at, letter)| letter == '.' && matches_pattern(&domain, &host[at + 1..]))
+}
+
 /// The words of a pattern, split as a shell does: quotes keep a word together, and take `*` its meaning.
 fn words_of_pattern(pattern: &str, home: &Path) -> Result<Vec<WordPattern>, String> {
     let home = home.to_string_lossy();
@@ -221,6 +292,7 @@ mod tests {
             tool: "bash".to_owned(),
             command: Some(command.to_owned()),
             path: None,
+            domain: None,
             action,
             reason: None,
         };
@@ -229,7 +301,7 @@ mod tests {
 
     fn matches(pattern: &str, words: &[&str]) -> bool {
         let words: Vec<Word> = words.iter().map(|word| Word::of(word)).collect();
-        rule(pattern, PermissionAction::Allow).matches(&words) == Match::Yes
+        rule(pattern, PermissionAction::Allow).matches(None, &words) == Match::Yes
     }
 
     #[test]
@@ -254,9 +326,9 @@ mod tests {
     #[test]
     fn rules_that_refuse_know_paths_and_doubt() {
         let deny = rule("git push *", PermissionAction::Deny);
-        assert_eq!(deny.matches(&[Word::of("/usr/bin/git"), Word::of("push")]), Match::Yes);
-        assert_eq!(deny.matches(&[Word::of("git"), Word::dynamic("$X")]), Match::Maybe);
-        assert_eq!(deny.matches(&[Word::of("git"), Word::of("log"), Word::dynamic("$X")]), Match::No);
+        assert_eq!(deny.matches(None, &[Word::of("/usr/bin/git"), Word::of("push")]), Match::Yes);
+        assert_eq!(deny.matches(None, &[Word::of("git"), Word::dynamic("$X")]), Match::Maybe);
+        assert_eq!(deny.matches(None, &[Word::of("git"), Word::of("log"), Word::dynamic("$X")]), Match::No);
     }
 
     #[test]
@@ -266,6 +338,7 @@ mod tests {
                 tool: tool.to_owned(),
                 command: command.map(str::to_owned),
                 path: path.map(str::to_owned),
+                domain: None,
                 action: PermissionAction::Deny,
                 reason: None,
             };

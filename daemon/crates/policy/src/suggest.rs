@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use agentd_protocol::settings::{PermissionAction, PermissionRule};
+use agentd_protocol::{
+    remote_hosts::SSH_TOOL,
+    settings::{PermissionAction, PermissionRule},
+};
 
 use crate::{
     compiled::{Compiled, PolicyOptions},
@@ -56,12 +59,18 @@ const NEVER: &[&str] = &[
 ];
 
 fn rule(tool: &str, command: Option<String>, path: Option<String>) -> PermissionRule {
-    PermissionRule { tool: tool.to_owned(), command, path, action: PermissionAction::Allow, reason: None }
+    let action = PermissionAction::Allow;
+    PermissionRule { tool: tool.to_owned(), command, path, domain: None, action, reason: None }
 }
 
 /// All calls of a tool.
 pub(crate) fn for_tool(tool: &str) -> PermissionRule {
     rule(&tool.replace('*', "?"), None, None)
+}
+
+/// Pages of a host, and of those below it.
+pub(crate) fn for_host(tool: &str, host: &str) -> PermissionRule {
+    PermissionRule { domain: Some(host.replace('*', "?")), ..for_tool(tool) }
 }
 
 /// Writing in the folder of a file.
@@ -80,9 +89,15 @@ pub(crate) fn for_write(path: &Path, options: &PolicyOptions) -> Option<Permissi
     Some(rule("write", None, Some(pattern)))
 }
 
-/// A prefix of the one simple command that was asked about; `None` where there are more, or no prefix is safe.
-pub(crate) fn for_commands(policy: &Compiled, commands: &[SimpleCommand]) -> Option<PermissionRule> {
-    let mut asked = commands.iter().filter(|command| !looks::only_looks(&command.words));
+/// A prefix of the one simple command that was asked about; `None` where there are more, or no prefix is safe. `host` is the one that it
+/// would run on, if it is another one: the rule is for that alone.
+pub(crate) fn for_commands(
+    policy: &Compiled,
+    commands: &[SimpleCommand],
+    host: Option<&str>,
+) -> Option<PermissionRule> {
+    // On another host, commands that only look are asked about, too.
+    let mut asked = commands.iter().filter(|command| host.is_some() || !looks::only_looks(&command.words));
     let (command, None) = (asked.next()?, asked.next()) else { return None };
     if !command.redirections.is_empty()
         || !command.assignments.is_empty()
@@ -108,7 +123,12 @@ pub(crate) fn for_commands(policy: &Compiled, commands: &[SimpleCommand]) -> Opt
             second => vec![name, second],
         },
     };
-    let suggestion = rule("bash", Some(format!("{} *", words.join(" "))), None);
+    let words = words.join(" ");
+    let suggestion = match host {
+        None => rule("bash", Some(format!("{words} *")), None),
+        Some(host) if is_plain(&host) => rule(SSH_TOOL, Some(format!("{host} {words} *")), None),
+        Some(_) => return None,
+    };
     // A rule that cannot change the verdict is no answer.
     let options = policy.options();
     CompiledRule::new(&suggestion, &options.cwd, &options.home).ok()?;

@@ -161,6 +161,7 @@ fn policy(cwd: &Path) -> Policy {
         tool: "bash".to_owned(),
         command: Some(command.to_owned()),
         path: None,
+        domain: None,
         action: PermissionAction::Allow,
         reason: None,
     };

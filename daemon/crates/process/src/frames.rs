@@ -91,7 +91,7 @@ pub(crate) enum StartStage {
 /// A report of a supervisor to the daemon: [`SupervisorReport::SIZE`] bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SupervisorReport {
-    /// The supervisor has this process id and is about to read its command. Before this, nothing can have run.
+    /// The new supervisor has this process id and is about to read its first command.
     Ready(i32),
     /// The command runs with this process id.
     Started(i32),
@@ -107,8 +107,8 @@ pub(crate) enum SupervisorReport {
     MemoryKib(i32),
     /// This limit was exceeded, so everything is being killed; the flag: by the session's commands together.
     Limit(LimitedResource, bool),
-    /// Neither the command nor anything that it started is left.
-    Empty,
+    /// Neither the command nor anything that it started is left; the flag: the supervisor waits for another command.
+    Empty(bool),
 }
 
 impl SupervisorReport {
@@ -130,7 +130,7 @@ impl SupervisorReport {
             Self::Processes(count) => (b'c', count),
             Self::MemoryKib(kib) => (b'm', kib),
             Self::Limit(resource, together) => (b'l', i32::from(resource.tag()) | i32::from(together) << 8),
-            Self::Empty => (b'e', 0),
+            Self::Empty(stays) => (b'e', i32::from(stays)),
         };
         let value = value.to_le_bytes();
         [tag, value[0], value[1], value[2], value[3]]
@@ -152,7 +152,7 @@ impl SupervisorReport {
             b'c' => Self::Processes(value),
             b'm' => Self::MemoryKib(value),
             b'l' => Self::Limit(LimitedResource::from_tag(a)?, b != 0),
-            b'e' => Self::Empty,
+            b'e' => Self::Empty(value != 0),
             _ => return None,
         })
     }
@@ -325,7 +325,7 @@ mod tests {
                 9 => SupervisorReport::Limit(LimitedResource::Memory, value % 2 == 0),
                 10 => SupervisorReport::Limit(LimitedResource::Output, false),
                 11 => SupervisorReport::Failed(StartStage::Sandbox(ConfineStep::Landlock), value & 0xffff),
-                _ => SupervisorReport::Empty,
+                _ => SupervisorReport::Empty(value % 2 == 0),
             };
             prop_assert_eq!(SupervisorReport::decode(report.encode()), Some(report));
         }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use agentd_protocol::command::Work;
+use rustix::net::SendFlags;
 use tokio::net::UnixStream;
 
 use crate::{
@@ -25,6 +26,9 @@ use crate::{
 /// How long a command may take to start before the guard is checked.
 const LAUNCH_WAIT: Duration = Duration::from_millis(500);
 
+/// How often a command is handed to a supervisor, while none reads it.
+const MOST_ATTEMPTS: u32 = 3;
+
 /// How often a stopped guard is continued before it is replaced.
 const GUARD_WAKE_UPS: u32 = 3;
 
@@ -36,6 +40,8 @@ pub struct ProcessGroup {
     inner: Arc<GroupState>,
     /// The work that commands started through this clone belong to.
     work: Option<Arc<Work>>,
+    /// The most memory of each command that is started through this clone, if that is less than the group's.
+    memory_bytes: Option<u64>,
 }
 
 impl Launcher {
@@ -48,13 +54,30 @@ impl Launcher {
 
 impl ProcessGroup {
     fn new(launcher: Launcher) -> Self {
-        Self { inner: Arc::new(GroupState::new(launcher)), work: None }
+        Self { inner: Arc::new(GroupState::new(launcher)), work: None, memory_bytes: None }
     }
 
     /// The same group, for commands that belong to `work`, which [`ProcessView::list`] then names.
     #[must_use]
     pub fn working_for(&self, work: Work) -> Self {
-        Self { inner: Arc::clone(&self.inner), work: Some(Arc::new(work)) }
+        Self { work: Some(Arc::new(work)), ..self.clone() }
+    }
+
+    /// The same group, for commands of which each may take so many bytes of memory with all that it starts, where the group's own limit is
+    /// not less. 0 is no limit.
+    #[must_use]
+    pub fn with_memory_limit(&self, bytes: u64) -> Self {
+        Self { memory_bytes: (bytes > 0).then_some(bytes), ..self.clone() }
+    }
+
+    /// The limits of a command that is started through this clone.
+    fn command_limits(&self) -> ProcessLimits {
+        let mut limits = self.inner.limits();
+        if let Some(own) = self.memory_bytes {
+            let of_group = limits.of(LimitedResource::Memory);
+            limits.memory_bytes = Some(of_group.map_or(own, |of_group| of_group.min(own)));
+        }
+        limits
     }
 
     /// Sets the limits of the group's commands. Limits of all commands together take effect at once, if the running
@@ -76,18 +99,18 @@ impl ProcessGroup {
     ///
     /// Cancel safety: if dropped, whatever was started is killed.
     pub async fn spawn(&self, command: CommandSpec) -> Result<Process, SpawnError> {
-        let terms = CommandTerms { owner: self.inner.launcher.mark(), limits: self.inner.limits() };
+        let terms = CommandTerms { owner: self.inner.launcher.mark(), limits: self.command_limits() };
         let bytes = frames::encode_command(&command, &terms)?;
-        // If the guard is killed between taking the request and forking, the command has not run.
-        for _ in 0..2 {
-            let process = self.request(command.streams, terms).await?;
-            // An error only means that the supervisor ended early; its reports say why.
-            let _ = process.watch().supervisor().send(&bytes).await;
+        // If the guard or a waiting supervisor is killed before it has read the command, that has not run.
+        for _ in 0..MOST_ATTEMPTS {
+            let (process, rest) = self.request(&bytes, command.streams, terms).await?;
+            // An error means that the supervisor ended early, so that it cannot have read all of the command.
+            let is_whole = process.watch().supervisor().send_rest(rest).await.is_ok();
             let state = self.launched(&process).await;
             match (state.started, state.failure) {
                 (Some(_), _) => return Ok(process),
                 (None, Some((stage, errno))) => return Err(spawn_error(command, stage, errno)),
-                (None, None) if state.supervisor.is_some() => return Err(self.lost()),
+                (None, None) if is_whole && !state.unread => return Err(self.lost()),
                 (None, None) => {
                     tracing::warn!("the process guard was killed before it started a command; trying again")
                 }
@@ -116,34 +139,47 @@ impl ProcessGroup {
         if self.members().closed { SpawnError::Closed } else { SpawnError::GuardLost }
     }
 
-    /// Requests a supervisor, which then waits for its command.
-    async fn request(&self, streams: CommandStreams, terms: CommandTerms) -> Result<Process, SpawnError> {
+    /// Hands a command to a supervisor. Returns what of it is still to be sent.
+    async fn request<'a>(
+        &self,
+        command: &'a [u8],
+        streams: CommandStreams,
+        terms: CommandTerms,
+    ) -> Result<(Process, &'a [u8]), SpawnError> {
         let admitted = self.inner.launcher.admit()?;
         let (mut ends, streams) = StreamEnds::open(streams).map_err(SpawnError::Resources)?;
         let (socket, supervisor_end) = StdStream::pair().map_err(SpawnError::Resources)?;
+        // The command is there before its supervisor looks. An error comes back when the rest is sent.
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let sent = rustix::net::send(&socket, command, flags).unwrap_or(0);
+        let rest = &command[sent..];
         let socket = register(socket).map_err(SpawnError::Resources)?;
-        self.inner.launcher.request(OwnedFd::from(supervisor_end), streams).await?;
+        let link = self.inner.launcher.request(OwnedFd::from(supervisor_end), streams).await?;
 
-        let (supervisor, monitor) = SupervisorHandle::new(socket, self.work.clone(), terms);
+        let link = (link, rest.is_empty());
+        let (supervisor, monitor) = SupervisorHandle::new(socket, link, self.work.clone(), terms);
         let supervisor = Arc::new(supervisor);
         if let Some(bytes) = terms.limits.of(LimitedResource::Output) {
             ends.limit(&supervisor, bytes);
         }
         let Some(id) = self.inner.add(&supervisor) else { return Err(SpawnError::Closed) };
         let group = Arc::downgrade(&self.inner);
+        let idle = self.inner.launcher.idle().clone();
         self.inner.spawn_task(async move {
             let check = || {
                 if let Some(inner) = group.upgrade() {
                     inner.check_limits();
                 }
             };
-            monitor.run(check).await;
-            drop(admitted);
-            if let Some(inner) = group.upgrade() {
-                inner.members().supervisors.remove(&id);
-            }
+            let ended = || {
+                drop(admitted);
+                if let Some(inner) = group.upgrade() {
+                    inner.members().supervisors.remove(&id);
+                }
+            };
+            monitor.run(check, ended, &idle).await;
         });
-        Ok(Process::new(Arc::clone(&self.inner), supervisor, ends))
+        Ok((Process::new(Arc::clone(&self.inner), supervisor, ends), rest))
     }
 
     /// Ends every process of the group and closes it: it starts no more.

@@ -24,6 +24,7 @@ use tokio::{
 
 use crate::{
     command::SpawnError,
+    idle_supervisors::{IdleSupervisors, SupervisorLink},
     limits,
     linux::{self, OwnerMark},
     owner::{self, OwnerFile},
@@ -59,6 +60,8 @@ pub struct Launcher {
 #[derive(Debug)]
 struct LauncherState {
     command: GuardCommand,
+    /// Before the guard, so that it reaps those that end with the launcher.
+    idle: IdleSupervisors,
     guard: Mutex<Option<Guard>>,
     /// Marks every process that is started.
     mark: OwnerMark,
@@ -98,6 +101,7 @@ impl Launcher {
         let (swept, owner_file) = (OnceCell::new(), OnceCell::new());
         let inner = LauncherState {
             command,
+            idle: IdleSupervisors::default(),
             guard: Mutex::new(None),
             mark: OwnerMark::new(),
             owners,
@@ -163,20 +167,32 @@ impl Launcher {
         self.inner.owner_file.get_or_init(|| note).await;
     }
 
-    /// Has the guard fork a supervisor that talks through `supervisor` and whose command gets `streams`.
+    /// Finds a supervisor for a command: one that has nothing to do, or else a new one that the guard forks. It talks through `supervisor`, and its
+    /// command gets `streams`.
     ///
     /// A guard that is gone is replaced, once. Cancel safety: if dropped, the request was made or not; a supervisor
     /// without a peer does nothing.
-    pub(crate) async fn request(&self, supervisor: OwnedFd, streams: Vec<OwnedFd>) -> Result<(), SpawnError> {
+    pub(crate) async fn request(
+        &self,
+        supervisor: OwnedFd,
+        streams: Vec<OwnedFd>,
+    ) -> Result<SupervisorLink, SpawnError> {
+        let command: Vec<BorrowedFd<'_>> =
+            [&supervisor].into_iter().chain(&streams).map(AsFd::as_fd).collect();
+        if let Some(link) = self.inner.idle.start(&command) {
+            return Ok(link);
+        }
         self.sweep().await;
         self.note_life().await;
-        let fds: Vec<BorrowedFd<'_>> = [&supervisor].into_iter().chain(&streams).map(AsFd::as_fd).collect();
+        let (control, theirs) = StdStream::pair().map_err(SpawnError::Resources)?;
+        let fds: Vec<BorrowedFd<'_>> = [theirs.as_fd()].into_iter().chain(command).collect();
+        let link = SupervisorLink::new(control.into());
         let mut slot = self.inner.guard.lock().await;
         if let Some(guard) = &*slot {
             match guard.send(&fds).await {
                 Ok(()) => {
                     fail_point::hit(Point::GuardAsked);
-                    return Ok(());
+                    return Ok(link);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the process guard is gone; starting another");
@@ -189,7 +205,12 @@ impl Launcher {
         fail_point::hit(Point::GuardStarted);
         guard.send(&fds).await.map_err(failed)?;
         fail_point::hit(Point::GuardAsked);
-        Ok(())
+        Ok(link)
+    }
+
+    /// The supervisors that wait for another command.
+    pub(crate) fn idle(&self) -> &IdleSupervisors {
+        &self.inner.idle
     }
 
     /// Continues the guard if it was stopped; with `or_end`, ends it then, so that the next request starts another.

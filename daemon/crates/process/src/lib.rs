@@ -4,7 +4,7 @@
 //! *supervisor*: a tiny process that is a subreaper, so that whatever the command forks, however it detaches itself, stays below the
 //! supervisor and ends with it. A supervisor ends its processes on an order, or when the daemon's end of their socket closes, which
 //! happens even when the daemon is killed outright. Supervisors are forked by the *guard*, a second run of the daemon's own program
-//! (see [`run_guard`]) that stays small.
+//! (see [`run_guard`]) that stays small; one whose command left nothing behind takes the next command.
 //!
 //! The rest is for running shells: [`Shell`] for wherever a session's commands run, [`ShellRun`] for one command on this machine from
 //! start to end, [`OutputTail`] for output of any length in bounded memory, [`OutputCleaner`] and [`TerminalText`] for terminal output
@@ -22,18 +22,22 @@ mod frames;
 pub mod fuzz;
 mod group;
 mod group_state;
+mod idle_supervisors;
 mod launcher;
 mod limits;
 #[cfg(target_os = "linux")]
 mod linux;
 mod listing;
+mod output_pace;
 mod output_storage;
 mod output_sweep;
 mod owner;
 mod plain_text;
 mod process;
 mod responder;
+mod session_shell;
 mod shell;
+mod shell_path;
 mod shell_run;
 mod streams;
 mod supervisor;
@@ -44,8 +48,9 @@ mod window;
 
 pub use artifacts::{Artifact, ArtifactFolder, ArtifactPart};
 pub use background::{
-    BackgroundEnd, BackgroundError, BackgroundJob, BackgroundLimits, BackgroundProcess, BackgroundProcesses,
-    BackgroundState, EndedBy, LogFileFacts, OutputExcerpt,
+    AdoptedOutput, AdoptedProcess, BackgroundEnd, BackgroundError, BackgroundJob, BackgroundLimits,
+    BackgroundProcess, BackgroundProcesses, BackgroundState, Delivery, DeliveryState, EndedBy, JobFacts,
+    JobTerms, OutputExcerpt, OutputListener,
 };
 pub use bounded_text::{HALF_BYTES, HeadTailBuffer};
 pub use command::{CommandSpec, CommandStreams, ExitStatus, SpawnError};
@@ -55,12 +60,14 @@ pub use limits::{LimitReached, LimitedResource, ProcessLimits, ProcessSupport, r
 #[cfg(target_os = "linux")]
 pub use linux::{CommandOrigin, OWNER_VARIABLE, Peer, PeerOrigin, run_guard};
 pub use listing::{ProcessTable, ProcessView, RunningProcess};
-pub use output_storage::{OutputMeter, OutputStorage};
+pub use output_storage::{LogFileFacts, OutputMeter, OutputStorage};
 pub use output_sweep::{OutputRetention, SweepMode, SweepResult, sweep_outputs};
 pub use plain_text::{OutputCleaner, Utf8Stream};
-pub use process::Process;
+pub use process::{Process, ProcessMark};
+pub use session_shell::{SessionShell, ShellSession};
 pub use shell::{CleanedOutput, CleanedRun, LocalShell, RunningCommand, Shell, ShellFuture, ShellJob};
-pub use shell_run::{ShellCommand, ShellError, ShellOutcome, ShellRun, StopCause, resolve_shell};
+pub use shell_path::resolve_shell;
+pub use shell_run::{ShellCommand, ShellError, ShellOutcome, ShellRun, StopCause};
 pub use streams::{InputPipe, OutputPipe};
 pub use tail::{FullOutput, OutputTail};
 pub use terminal::TerminalSize;

@@ -31,6 +31,19 @@ enum StorageFolder {
     Session(ArtifactFolder),
 }
 
+/// Facts about the file of an output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogFileFacts {
+    /// Its path, once there is one: when the output was too long for memory, unless it goes to the file from its first byte on.
+    pub path: Option<PathBuf>,
+    /// The id of the artifact that it is, in the session's folder.
+    pub artifact_id: Option<String>,
+    /// How many bytes of the output it has, from the beginning.
+    pub bytes: u64,
+    /// Why it could not be created, or written any further.
+    pub failure: Option<std::io::ErrorKind>,
+}
+
 impl From<&Path> for OutputStorage {
     fn from(folder: &Path) -> Self {
         Self::of(StorageFolder::Temporary(folder.to_owned()))

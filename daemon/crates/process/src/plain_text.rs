@@ -34,8 +34,20 @@ impl OutputCleaner {
     /// The text that is in the next piece.
     pub fn clean(&mut self, piece: &str) -> String {
         let mut text = String::with_capacity(piece.len());
-        text.extend(piece.chars().filter(|char| self.is_text(*char)));
-        text
+        let mut rest = piece;
+        loop {
+            if self.state == EscapeState::Text {
+                let (plain, after) = rest.split_at(plain_length(rest.as_bytes()));
+                text.push_str(plain);
+                rest = after;
+            }
+            let mut chars = rest.chars();
+            let Some(char) = chars.next() else { return text };
+            if self.is_text(char) {
+                text.push(char);
+            }
+            rest = chars.as_str();
+        }
     }
 
     fn is_text(&mut self, char: char) -> bool {
@@ -67,6 +79,18 @@ impl OutputCleaner {
     }
 }
 
+/// The length of the ASCII text without control characters, other than tab and LF, at the beginning.
+fn plain_length(bytes: &[u8]) -> usize {
+    /// Bytes that are looked at in a few steps.
+    const BLOCK: usize = 64;
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n');
+    let blocks = bytes.chunks_exact(BLOCK);
+    // Without an early end, so that the compiler looks at many bytes at once.
+    let plain = blocks.take_while(|block| block.iter().fold(true, |all, byte| all & is_plain(byte)));
+    let from = plain.count() * BLOCK;
+    from + bytes[from..].iter().take_while(|byte| is_plain(byte)).count()
+}
+
 fn keeps(char: char) -> bool {
     match char {
         '\t' | '\n' => true,
@@ -95,19 +119,24 @@ impl Utf8Stream {
         if self.pending.is_empty() {
             let (text, rest) = split_incomplete(bytes);
             self.pending.extend_from_slice(rest);
-            return String::from_utf8_lossy(text);
+            return decode(text);
         }
         let mut joined = std::mem::take(&mut self.pending);
         joined.extend_from_slice(bytes);
         let (text, rest) = split_incomplete(&joined);
         self.pending.extend_from_slice(rest);
-        Cow::Owned(String::from_utf8_lossy(text).into_owned())
+        Cow::Owned(decode(text).into_owned())
     }
 
     /// Ends the stream: U+FFFD if a character was cut off, else nothing.
     pub fn finish(&mut self) -> &'static str {
         if std::mem::take(&mut self.pending).is_empty() { "" } else { "\u{fffd}" }
     }
+}
+
+/// As [`String::from_utf8_lossy`], which looks at every byte by itself: most output is valid, and that is found out in wide steps.
+fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Splits off the beginning of a character that may still be completed.

@@ -2,11 +2,14 @@
 
 use std::{io, sync::Arc, time::Duration};
 
+use rustix::process::Signal;
+
 use crate::{
     command::ExitStatus,
     frames::SupervisorOrder,
     group_state::GroupState,
     limits::LimitReached,
+    linux,
     streams::{InputPipe, OutputPipe, StreamEnds},
     supervisor::{CommandState, SupervisorHandle},
     terminal::{Terminal, TerminalSize},
@@ -32,6 +35,10 @@ pub struct Process {
     group: Arc<GroupState>,
     watch: CommandWatch,
 }
+
+/// The processes of a command at one moment: what of them is there later is not newer.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessMark(Arc<linux::TreeMark>);
 
 /// Observes and controls the command of a [`Process`], without its output.
 #[derive(Debug, Clone)]
@@ -100,6 +107,58 @@ impl Process {
     /// Waits until neither the command nor anything that it started is left. Cancel safe.
     pub async fn gone(&self) {
         self.watch.gone().await;
+    }
+
+    /// Notes which processes the command has now, for [`Self::kill_newer`]. Cancel safe.
+    pub async fn mark(&self) -> ProcessMark {
+        let Some(supervisor) = self.watch.0.now().supervisor else { return ProcessMark::default() };
+        let mark = tokio::task::spawn_blocking(move || linux::TreeMark::of(supervisor)).await;
+        // An error means that the runtime ends.
+        ProcessMark(Arc::new(mark.unwrap_or_default()))
+    }
+
+    /// Kills what the command has started since `mark` with all that this started, and leaves the command's own process and what was there
+    /// before.
+    ///
+    /// Cancel safety: if dropped, the killing continues.
+    pub async fn kill_newer(&self, mark: &ProcessMark) {
+        let (Some(supervisor), Some(own)) = (self.watch.0.now().supervisor, self.pid()) else { return };
+        let mark = mark.clone();
+        let killing = tokio::task::spawn_blocking(move || mark.0.kill_newer(supervisor, own));
+        // An error means that the runtime ends, and with it everything below the supervisor.
+        let _ = killing.await;
+    }
+
+    /// Interrupts the innermost processes of `mark` (SIGINT): taken when the command has started nothing yet, its own program, whatever
+    /// holds its sandbox. Cancel safety: as of [`Self::kill_newer`].
+    pub async fn interrupt(&self, mark: &ProcessMark) {
+        let Some(supervisor) = self.watch.0.now().supervisor else { return };
+        let mark = mark.clone();
+        let signalling =
+            tokio::task::spawn_blocking(move || mark.0.signal_innermost(supervisor, Signal::INT));
+        // An error means that the runtime ends.
+        let _ = signalling.await;
+    }
+
+    /// Kills the command's own process, and nothing that it started. Cancel safety: as of [`Self::kill_newer`].
+    pub async fn kill_own(&self) {
+        let state = self.watch.0.now();
+        let (Some(supervisor), Some(own), None) = (state.supervisor, state.started, state.exit) else {
+            return;
+        };
+        let killing = tokio::task::spawn_blocking(move || linux::kill_own(supervisor, own));
+        // An error means that the runtime ends.
+        let _ = killing.await;
+    }
+
+    /// Asks the command and everything that it started to end (SIGTERM), without waiting.
+    pub fn terminate_all(&self) {
+        self.watch.terminate();
+    }
+
+    /// Leaves what the command has started to its group: dropping the process kills nothing more. Its later output is discarded.
+    pub fn leave_running(mut self) {
+        self.forget_output();
     }
 
     pub(crate) fn group(&self) -> &GroupState {

@@ -18,7 +18,8 @@ use crate::{
     group::ProcessGroup,
     output_storage::OutputStorage,
     plain_text::{OutputCleaner, Utf8Stream},
-    shell_run::{ShellCommand, ShellError, ShellOutcome, ShellRun, resolve_shell},
+    shell_path::resolve_shell,
+    shell_run::{ShellCommand, ShellError, ShellOutcome, ShellRun},
     streams::InputPipe,
     tail::{FullOutput, OutputTail},
     terminal::TerminalSize,
@@ -75,6 +76,9 @@ pub trait RunningCommand: Send {
     /// A caller that is slow to ask again slows the command down: nothing piles up.
     fn next(&mut self) -> ShellFuture<'_, Option<&[u8]>>;
 
+    /// Says that pieces of output may have up to a megabyte: a flood takes less time so.
+    fn allow_large_pieces(&mut self) {}
+
     /// Takes the command's input, if its streams have one.
     fn take_input(&mut self) -> Option<InputPipe> {
         None
@@ -99,6 +103,11 @@ pub trait RunningCommand: Send {
         None
     }
 
+    /// What the model has to know of how the command ran: a sentence.
+    fn notice(&self) -> Option<String> {
+        None
+    }
+
     /// How the command ended. Call it after [`Self::next`] has returned `None`; it kills a command that still runs.
     fn finish(self: Box<Self>) -> ShellOutcome;
 }
@@ -106,6 +115,10 @@ pub trait RunningCommand: Send {
 impl RunningCommand for ShellRun {
     fn next(&mut self) -> ShellFuture<'_, Option<&[u8]>> {
         Box::pin(ShellRun::next(self))
+    }
+
+    fn allow_large_pieces(&mut self) {
+        ShellRun::allow_large_pieces(self);
     }
 
     fn take_input(&mut self) -> Option<InputPipe> {
@@ -149,10 +162,18 @@ impl LocalShell {
         Ok(ShellCommand { shell, command, cwd, env, timeout, cancel, streams, sandbox })
     }
 
-    async fn run(&self, job: ShellJob) -> Result<Box<dyn RunningCommand>, ShellError> {
+    /// Starts a command, as [`Shell::start`].
+    ///
+    /// # Errors
+    /// [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
+    pub async fn start_run(&self, job: ShellJob) -> Result<ShellRun, ShellError> {
         let work = job.work.clone();
         let command = self.command(job).await?;
-        Ok(Box::new(ShellRun::start(&self.group.working_for(work), command).await?))
+        ShellRun::start(&self.group.working_for(work), command).await
+    }
+
+    async fn run(&self, job: ShellJob) -> Result<Box<dyn RunningCommand>, ShellError> {
+        Ok(Box::new(self.start_run(job).await?))
     }
 }
 

@@ -1,17 +1,9 @@
 //! Runs one shell command from start to end.
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{ffi::OsString, mem, path::PathBuf, sync::Arc, time::Duration};
 
 use agentd_sandbox::SandboxPolicy;
 use tokio::{
-    io::AsyncReadExt as _,
     select,
     time::{Instant, sleep_until},
 };
@@ -21,7 +13,8 @@ use crate::{
     command::{CommandSpec, CommandStreams, ExitStatus, SpawnError},
     group::ProcessGroup,
     limits::LimitReached,
-    process::{KILL_WAIT, Process},
+    output_pace::OutputPace,
+    process::{CommandWatch, KILL_WAIT, Process},
     streams::{InputPipe, OutputPipe},
     terminal::TerminalSize,
 };
@@ -96,6 +89,9 @@ pub struct ShellRun {
     process: Process,
     cancel: CancellationToken,
     buffer: Vec<u8>,
+    pace: OutputPace,
+    /// Bytes of the buffer that were last returned.
+    last_count: usize,
     started: Instant,
     deadline: Option<Instant>,
     output_open: bool,
@@ -140,6 +136,8 @@ impl ShellRun {
             process,
             cancel,
             buffer: vec![0; CHUNK],
+            pace: OutputPace::default(),
+            last_count: 0,
             started,
             // A deadline too far away to be represented is none.
             deadline: timeout.and_then(|timeout| started.checked_add(timeout)),
@@ -155,6 +153,8 @@ impl ShellRun {
     ///
     /// A caller that is slow to ask again slows the command down: nothing piles up here.
     pub async fn next(&mut self) -> Option<&[u8]> {
+        // Only now: the last piece was still in the buffer.
+        self.pace.note(mem::take(&mut self.last_count), &self.process.output, &mut self.buffer);
         let count = loop {
             if self.is_over() {
                 break self.read_rest();
@@ -186,7 +186,13 @@ impl ShellRun {
             self.ended.get_or_insert_with(Instant::now);
             return None;
         }
+        self.last_count = count;
         Some(&self.buffer[..count])
+    }
+
+    /// From now on, pieces of a long output may have up to a megabyte: a flood takes less time so. Before, a piece has at most 64 KiB.
+    pub fn allow_large_pieces(&mut self) {
+        self.pace = OutputPace::for_large_pieces();
     }
 
     /// Takes the command's input; see [`Process::take_input`].
@@ -207,6 +213,21 @@ impl ShellRun {
     /// See [`Process::resize`].
     pub fn resize(&self, size: TerminalSize) -> std::io::Result<()> {
         self.process.resize(size)
+    }
+
+    /// The process id of the shell.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        self.process.pid()
+    }
+
+    /// When it started.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
+    }
+
+    pub(crate) fn watch(&self) -> CommandWatch {
+        self.process.watch().clone()
     }
 
     /// How the shell ended, as far as [`ShellRun::next`] has noticed.
@@ -244,7 +265,7 @@ impl ShellRun {
             status = watch.wait(), if running => RunEvent::Exited(status),
             () = watch.gone(), if stopping => RunEvent::KillOver,
             () = sleep_until(kill_deadline), if stopping => RunEvent::KillOver,
-            read = self.process.output.read(&mut self.buffer), if self.output_open => match read {
+            read = self.pace.read(&mut self.process.output, &mut self.buffer), if self.output_open => match read {
                 Ok(count @ 1..) => RunEvent::Read(count),
                 // A pipe that cannot be read is at its end.
                 Ok(0) | Err(_) => RunEvent::Closed,
@@ -313,60 +334,9 @@ impl From<SpawnError> for ShellError {
     }
 }
 
-/// Finds the shell: the one in the settings, else `/bin/bash`, else `bash` on the `PATH` of `env`, else `sh`.
-///
-/// # Errors
-/// [`ShellError::ShellMissing`] when the settings name one that does not exist.
-pub async fn resolve_shell(
-    setting: Option<&Path>,
-    env: &[(OsString, OsString)],
-) -> Result<PathBuf, ShellError> {
-    if let Some(path) = setting {
-        return match tokio::fs::try_exists(path).await {
-            Ok(true) => Ok(path.into()),
-            Ok(false) | Err(_) => Err(ShellError::ShellMissing(path.into())),
-        };
-    }
-    let usual = Path::new("/bin/bash");
-    if is_program(usual).await {
-        return Ok(usual.into());
-    }
-    let path = env.iter().rev().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value);
-    for dir in env::split_paths(path) {
-        let candidate = dir.join("bash");
-        if candidate.is_absolute() && is_program(&candidate).await {
-            return Ok(candidate);
-        }
-    }
-    Ok("sh".into())
-}
-
-async fn is_program(path: &Path) -> bool {
-    // A path without readable metadata cannot be executed either.
-    let Ok(metadata) = tokio::fs::metadata(path).await else { return false };
-    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
-}
-
 #[cfg(test)]
 mod tests {
     use crate::shell_run::*;
-
-    #[tokio::test]
-    async fn a_missing_custom_shell_is_an_error() {
-        let error = resolve_shell(Some(Path::new("/no/such/shell")), &[]).await.unwrap_err();
-        assert_eq!(error.to_string(), "Custom shell path not found: /no/such/shell");
-    }
-
-    #[tokio::test]
-    async fn the_custom_shell_wins() {
-        assert_eq!(resolve_shell(Some(Path::new("/bin/sh")), &[]).await.unwrap(), Path::new("/bin/sh"));
-    }
-
-    #[tokio::test]
-    async fn without_a_setting_there_is_always_a_shell() {
-        let shell = resolve_shell(None, &[("PATH".into(), "/usr/bin:relative".into())]).await.unwrap();
-        assert!(["bash", "sh"].contains(&shell.file_name().unwrap().to_str().unwrap()), "{shell:?}");
-    }
 
     #[test]
     fn a_missing_directory_has_its_own_message() {

@@ -226,6 +226,17 @@ impl OutputPipe {
         granted
     }
 
+    /// Makes the pipe hold so many bytes. Returns whether it does; a terminal never does.
+    pub(crate) fn enlarge(&self, bytes: usize) -> bool {
+        match &self.source {
+            // An error means that all pipes of the user hold as much as the system allows together.
+            OutputSource::Pipe(receiver) => {
+                rustix::pipe::fcntl_setpipe_size(receiver, bytes).is_ok_and(|size| size >= bytes)
+            }
+            OutputSource::Terminal(_) | OutputSource::Nothing => false,
+        }
+    }
+
     /// Takes the source out, and leaves an output at its end. `None` if the source was taken before.
     pub(crate) fn take(&mut self) -> Option<Self> {
         match std::mem::replace(&mut self.source, OutputSource::Nothing) {
@@ -234,8 +245,11 @@ impl OutputPipe {
         }
     }
 
-    /// Reads what is available without waiting: 0 at the end, [`io::ErrorKind::WouldBlock`] when nothing is available.
-    pub(crate) fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Reads what is available without waiting: 0 at the end.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when nothing is available; otherwise the system's.
+    pub fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match &mut self.source {
             // Reads the pipe directly: the runtime may not know yet that it is readable.
             OutputSource::Pipe(receiver) => rustix::io::read(receiver, &mut *buffer)?,

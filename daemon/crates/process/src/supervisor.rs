@@ -23,6 +23,7 @@ use tokio::{
 use crate::{
     command::ExitStatus,
     frames::{CommandTerms, StartStage, SupervisorOrder, SupervisorReport},
+    idle_supervisors::{IdleSupervisors, SupervisorLink},
     limits::{LimitReached, LimitedResource, ProcessLimits},
     linux::{self, OwnerMark},
 };
@@ -44,9 +45,11 @@ pub(crate) struct CommandState {
     pub(crate) usage: (u64, u64),
     /// Nothing of the command is left.
     pub(crate) gone: bool,
+    /// The supervisor was killed before it had read the command, which therefore has not run.
+    pub(crate) unread: bool,
 }
 
-/// One supervisor. Dropping this closes the socket, whereupon the supervisor kills all its processes.
+/// The supervisor of one command. Dropping this closes the socket, whereupon the supervisor kills all of the command's processes.
 #[derive(Debug)]
 pub(crate) struct SupervisorHandle {
     socket: OwnedWriteHalf,
@@ -62,12 +65,24 @@ pub(crate) struct SupervisorHandle {
     doomed: watch::Sender<bool>,
 }
 
-/// Reads a supervisor's reports until it ends.
+/// Reads a supervisor's reports about one command until nothing of that is left.
 pub(crate) struct SupervisorMonitor {
     socket: OwnedReadHalf,
+    link: SupervisorLink,
     state: watch::Sender<CommandState>,
     owner: OwnerMark,
     doomed: watch::Receiver<bool>,
+}
+
+/// The end of a supervisor's reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReportsEnd {
+    /// Nothing is left of the command, and the supervisor waits for another one.
+    Waits,
+    /// Nothing is left of the command, and the supervisor has ended.
+    Ended,
+    /// The supervisor has ended before that.
+    Lost,
 }
 
 /// How long a supervisor that must kill everything may be stopped before it is continued; doubles each time.
@@ -80,30 +95,33 @@ const MOST_WAIT: Duration = Duration::from_millis(800);
 const WAKE_UPS: u32 = 4;
 
 impl SupervisorHandle {
+    /// `is_complete`: the whole command was sent already.
     pub(crate) fn new(
         socket: UnixStream,
+        (link, is_complete): (SupervisorLink, bool),
         work: Option<Arc<Work>>,
         terms: CommandTerms,
     ) -> (Self, SupervisorMonitor) {
         let (read, write) = socket.into_split();
-        let (sender, receiver) = watch::channel(CommandState::default());
+        let state = CommandState { supervisor: link.pid(), ..CommandState::default() };
+        let (sender, receiver) = watch::channel(state);
         let (doomed, doom) = watch::channel(false);
         (
             Self {
                 socket: write,
-                complete: AtomicBool::new(false),
+                complete: AtomicBool::new(is_complete),
                 state: receiver,
                 work,
                 limits: terms.limits,
                 wrote_too_much: AtomicBool::new(false),
                 doomed,
             },
-            SupervisorMonitor { socket: read, state: sender, owner: terms.owner, doomed: doom },
+            SupervisorMonitor { socket: read, link, state: sender, owner: terms.owner, doomed: doom },
         )
     }
 
-    /// Sends the supervisor its command. Cancel safety: none; after a partial command, drop this.
-    pub(crate) async fn send(&self, mut command: &[u8]) -> std::io::Result<()> {
+    /// Sends the supervisor the rest of its command. Cancel safety: none; after a partial command, drop this.
+    pub(crate) async fn send_rest(&self, mut command: &[u8]) -> std::io::Result<()> {
         while !command.is_empty() {
             self.socket.writable().await?;
             match self.socket.try_write(command) {
@@ -174,45 +192,89 @@ impl SupervisorHandle {
 }
 
 impl SupervisorMonitor {
-    /// Follows the supervisor to its end. Calls `used_more` after each report of its usage.
-    pub(crate) async fn run(mut self, used_more: impl Fn()) {
+    /// Follows the command to its end. Calls `used_more` after each report of its usage, and `ended` when nothing of it is left; a supervisor
+    /// that waits for another command goes to `idle` after that.
+    pub(crate) async fn run(mut self, used_more: impl Fn(), ended: impl FnOnce(), idle: &IdleSupervisors) {
         let (state, doomed) = (self.state.subscribe(), self.doomed.clone());
-        let empty = tokio::select! {
-            empty = self.read(used_more) => empty,
-            () = end_when_doomed(state, doomed) => false,
+        let end = tokio::select! {
+            end = self.read(used_more) => end,
+            () = end_when_doomed(state, doomed) => ReportsEnd::Lost,
         };
+        if end == ReportsEnd::Waits {
+            ended();
+            idle.keep(self.link);
+            return;
+        }
         let state = *self.state.borrow();
         if let Some(supervisor) = state.supervisor
             && linux::Adopted::release(supervisor)
         {
             off_thread(move || linux::Adopted::reap(supervisor)).await;
         }
-        if !empty {
+        if end == ReportsEnd::Lost {
             self.on_lost(state).await;
         }
         self.state.send_modify(|state| state.gone = true);
+        ended();
     }
 
-    /// Reads reports until the supervisor ends. Returns whether it reported that nothing is left.
-    async fn read(&mut self, used_more: impl Fn()) -> bool {
-        let mut bytes = [0; SupervisorReport::SIZE];
-        let mut empty = false;
-        while self.socket.read_exact(&mut bytes).await.is_ok() {
-            let Some(report) = SupervisorReport::decode(bytes) else { break };
-            if let SupervisorReport::Ready(pid) = report {
-                linux::Adopted::know(pid);
-            }
-            empty |= report == SupervisorReport::Empty;
-            self.state.send_modify(|state| state.apply(report));
-            match report {
-                SupervisorReport::Processes(_) | SupervisorReport::MemoryKib(_) => used_more(),
-                SupervisorReport::Limit(resource, _) => {
-                    tracing::warn!(?resource, "a command is killed for a limit")
+    /// Reads reports until the last one about the command, or until the supervisor ends.
+    async fn read(&mut self, used_more: impl Fn()) -> ReportsEnd {
+        /// Reports that are read at once.
+        const AT_ONCE: usize = 8;
+        let mut buffer = [0; AT_ONCE * SupervisorReport::SIZE];
+        let mut filled = 0;
+        let mut end = ReportsEnd::Lost;
+        loop {
+            match self.socket.read(&mut buffer[filled..]).await {
+                Ok(count @ 1..) => filled += count,
+                Ok(0) => return end,
+                Err(error) => {
+                    // The system says so when what was sent is thrown away unread.
+                    let unread = error.kind() == std::io::ErrorKind::ConnectionReset;
+                    self.state.send_modify(|state| state.unread = unread && state.started.is_none());
+                    return end;
                 }
-                _ => {}
+            }
+            let (reports, _) = buffer[..filled].as_chunks::<{ SupervisorReport::SIZE }>();
+            let Some(reports) =
+                reports.iter().map(|bytes| SupervisorReport::decode(*bytes)).collect::<Option<Vec<_>>>()
+            else {
+                return end;
+            };
+            let taken = reports.len() * SupervisorReport::SIZE;
+            buffer.copy_within(taken..filled, 0);
+            filled -= taken;
+            for report in &reports {
+                self.note(*report, &mut end);
+            }
+            // All at once: who waits for one of them is woken once.
+            self.state.send_modify(|state| reports.iter().for_each(|report| state.apply(*report)));
+            let is_usage = |report: &SupervisorReport| {
+                matches!(report, SupervisorReport::Processes(_) | SupervisorReport::MemoryKib(_))
+            };
+            if reports.iter().any(is_usage) {
+                used_more();
+            }
+            if end == ReportsEnd::Waits {
+                return end;
             }
         }
-        empty
+    }
+
+    fn note(&mut self, report: SupervisorReport, end: &mut ReportsEnd) {
+        match report {
+            SupervisorReport::Ready(pid) => {
+                linux::Adopted::know(pid);
+                self.link.is_process(pid);
+            }
+            SupervisorReport::Empty(true) => *end = ReportsEnd::Waits,
+            SupervisorReport::Empty(false) => *end = ReportsEnd::Ended,
+            SupervisorReport::Limit(resource, _) => {
+                tracing::warn!(?resource, "a command is killed for a limit")
+            }
+            _ => {}
+        }
     }
 
     /// The supervisor was killed. The guard ends its processes; when the guard is gone, too, this does.
@@ -279,7 +341,7 @@ impl CommandState {
             SupervisorReport::Processes(count) => self.usage.0 = u64::try_from(count).unwrap_or(0),
             SupervisorReport::MemoryKib(kib) => self.usage.1 = u64::try_from(kib).unwrap_or(0),
             SupervisorReport::Limit(resource, together) => self.limit = Some((resource, together)),
-            SupervisorReport::Empty => self.gone = true,
+            SupervisorReport::Empty(_) => self.gone = true,
         }
     }
 }

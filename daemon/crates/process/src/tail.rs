@@ -1,17 +1,21 @@
 //! Collects a command's output: the end to show, all of it in a file.
 
 use std::{
-    io,
+    fs::File,
+    io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use agentd_files::fail_point::{self, Point};
+use agentd_files::{
+    QuickAccess,
+    fail_point::{self, Point},
+};
 use agentd_protocol::tool::Truncation;
-use tokio::{fs::File, io::AsyncWriteExt as _};
 
 use crate::{
     artifacts::CreatedFile,
-    output_storage::OutputStorage,
+    output_storage::{LogFileFacts, OutputStorage},
     plain_text::Utf8Stream,
     window::{MAX_BYTES, TailWindow},
 };
@@ -27,6 +31,9 @@ pub struct OutputTail {
     raw_bytes: u64,
     spill: Spill,
 }
+
+/// Bytes written at once: a fraction of a millisecond's work, unless the disk is behind.
+const WRITE_BYTES: usize = 256 * 1024;
 
 /// Where the whole output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +82,7 @@ impl OutputTail {
         let rest = self.decoder.finish();
         self.window.push(rest);
         self.keep(&[], 0).await;
-        self.spill.finish().await;
+        self.spill.finish();
         rest
     }
 
@@ -107,6 +114,22 @@ impl OutputTail {
         self.spill.artifact_id()
     }
 
+    /// Keeps all of the output in a file from now on, however short it is.
+    pub async fn open_file(&mut self) {
+        self.spill.open().await;
+    }
+
+    /// Facts about that file.
+    #[must_use]
+    pub fn file(&self) -> LogFileFacts {
+        LogFileFacts {
+            path: self.spill.path().map(Path::to_owned),
+            artifact_id: self.spill.artifact_id().map(str::to_owned),
+            bytes: self.spill.bytes(),
+            failure: self.spill.failure().map(io::Error::kind),
+        }
+    }
+
     /// Counts of the whole output.
     #[must_use]
     pub fn window(&self) -> &TailWindow {
@@ -133,7 +156,8 @@ enum SpillState {
 struct SpillFile {
     path: PathBuf,
     id: Option<String>,
-    file: File,
+    file: Arc<File>,
+    writes: QuickAccess,
     /// Bytes in the file, and whether some did not fit.
     bytes: u64,
     is_cut: bool,
@@ -149,9 +173,19 @@ impl SpillFile {
         let fits = &bytes[..bytes.len().min(room)];
         self.is_cut = fits.len() < bytes.len();
         fail_point::call(Point::SpillWrite)?;
-        self.file.write_all(fits).await?;
+        for piece in fits.chunks(WRITE_BYTES) {
+            self.write(piece).await?;
+        }
         self.bytes += fits.len() as u64;
         Ok(())
+    }
+
+    async fn write(&self, piece: &[u8]) -> io::Result<()> {
+        if let Some(written) = self.writes.run_here(|| (&*self.file).write_all(piece)) {
+            return written;
+        }
+        let (file, piece) = (Arc::clone(&self.file), piece.to_owned());
+        self.writes.run(move || (&*file).write_all(&piece)).await.map_err(io::Error::other)?
     }
 }
 
@@ -185,6 +219,14 @@ impl Spill {
         }
     }
 
+    /// The length of the file in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        match &self.state {
+            SpillState::Open(open) => open.bytes,
+            SpillState::Held(_) | SpillState::Failed(_) => 0,
+        }
+    }
+
     /// The length of the file in bytes, when the output passed the limit.
     pub(crate) fn cut_at(&self) -> Option<u64> {
         match &self.state {
@@ -214,9 +256,10 @@ impl Spill {
         match created.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(CreatedFile { path, id, file }) => {
                 self.state = SpillState::Open(SpillFile {
+                    writes: QuickAccess::new(path.parent().map(Path::to_owned)),
                     path,
                     id,
-                    file: File::from_std(file),
+                    file: Arc::new(file),
                     bytes: 0,
                     is_cut: false,
                 });
@@ -226,12 +269,10 @@ impl Spill {
         }
     }
 
-    /// Flushes the file, if there is one.
-    pub(crate) async fn finish(&mut self) {
-        if let SpillState::Open(open) = &mut self.state {
-            let outcome = open.file.flush().await;
+    /// Ends the output: counts it, if it is in a file.
+    pub(crate) fn finish(&self) {
+        if let SpillState::Open(open) = &self.state {
             self.place.meter().add(open.bytes);
-            self.check(outcome).await;
         }
     }
 

@@ -3,6 +3,8 @@
 //! Nothing waits for the disk: lines are put into a bounded queue, and a thread for blocking work writes them. A program that floods loses its
 //! own lines, and the log says how many. A file has a limit; what was before it is in the file of the same name with `.1` after it.
 
+mod output_tail;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fs::{self, DirBuilder, File},
@@ -20,6 +22,8 @@ use agentd_safe_open::{LinkPolicy, OpenRules};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
+
+pub use output_tail::OutputTail;
 
 /// The file is moved away before it would grow beyond this, in bytes.
 const MAX_FILE: u64 = 5 << 20;

@@ -77,9 +77,9 @@ impl HistoryFile {
 
     fn append_rows(&self, rows: &[Row], most_rows: usize) -> io::Result<()> {
         let Some(mut file) = LockedFile::open(&self.path, true)? else { return Ok(()) };
-        let before = file.len()?;
+        let before = file.len();
         file.append(rows)?;
-        let after = file.len()?;
+        let after = file.len();
         if passed_a_step(before, after) {
             let all = file.read()?;
             if all.is_damaged || needs_rewriting(&all, after, most_rows) {

@@ -20,6 +20,7 @@ const MOST_FILE_BYTES: u64 = 128 << 20;
 pub(crate) struct LockedFile {
     path: PathBuf,
     file: File,
+    len: u64,
 }
 
 impl LockedFile {
@@ -29,21 +30,17 @@ impl LockedFile {
     /// # Errors
     /// The system's; a file that is a link, none, or another user's.
     pub(crate) fn open(path: &Path, creates: bool) -> io::Result<Option<Self>> {
-        if creates && let Some(folder) = path.parent() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        }
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(creates).mode(0o600).custom_flags(flags);
         loop {
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-            let opened = OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create(creates)
-                .mode(0o600)
-                .custom_flags(flags)
-                .open(path);
-            let file = match opened {
-                Err(error) if error.kind() == ErrorKind::NotFound && !creates => return Ok(None),
-                opened => opened?,
+            let file = match (options.open(path), path.parent()) {
+                (Err(error), _) if error.kind() == ErrorKind::NotFound && !creates => return Ok(None),
+                (Err(error), Some(folder)) if error.kind() == ErrorKind::NotFound => {
+                    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                    options.open(path)?
+                }
+                (opened, _) => opened?,
             };
             let about = file.metadata()?;
             if !about.is_file() || about.uid() != rustix::process::geteuid().as_raw() {
@@ -51,34 +48,37 @@ impl LockedFile {
             }
             file.lock()?;
             // A process that had the lock may have put another file in its place.
-            let is_current = fs::symlink_metadata(path).is_ok_and(|now| now.ino() == about.ino());
-            if is_current {
-                return Ok(Some(Self { path: path.to_owned(), file }));
+            if let Ok(now) = fs::symlink_metadata(path)
+                && now.ino() == about.ino()
+            {
+                return Ok(Some(Self { path: path.to_owned(), file, len: now.len() }));
             }
         }
     }
 
-    pub(crate) fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+    /// In bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
     }
 
     /// Appends rows. A line that was cut off before is ended first.
     pub(crate) fn append(&mut self, rows: &[Row]) -> io::Result<()> {
         let mut lines = to_lines(rows)?;
-        let len = self.len()?;
         let mut last = [b'\n'];
-        if len > 0 {
-            self.file.read_exact_at(&mut last, len - 1)?;
+        if self.len > 0 {
+            self.file.read_exact_at(&mut last, self.len - 1)?;
         }
         if last != [b'\n'] {
             lines.insert(0, b'\n');
         }
-        self.file.write_all(&lines)
+        self.file.write_all(&lines)?;
+        self.len += lines.len() as u64;
+        Ok(())
     }
 
     /// All rows.
     pub(crate) fn read(&self) -> io::Result<Rows> {
-        let len = self.len()?;
+        let len = self.len;
         if len > MOST_FILE_BYTES {
             return Ok(Rows { is_damaged: true, ..Rows::default() });
         }

@@ -86,16 +86,21 @@ impl<'a> OpenRules<'a> {
         self.open_with(path, Access::Read)
     }
 
-    /// [`Self::open`] for many files: asks once per file system, not once per file, whether it is `/proc`.
+    /// [`Self::open`] for many files: asks once per file system, not once per file, whether it is `/proc`. Also returns the length in bytes
+    /// that the file had.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_one_of_many(&self, path: &Path, seen: &mut SeenFileSystems) -> Result<File, OpenError> {
+    pub fn open_one_of_many(
+        &self,
+        path: &Path,
+        seen: &mut SeenFileSystems,
+    ) -> Result<(File, u64), OpenError> {
         let failed = |problem| OpenError::new(path, problem);
         let file =
             links::open(path, self.links, Access::Read.flags(), Access::Read.mode()).map_err(failed)?;
-        self.check(&file, seen).map_err(failed)?;
-        Ok(file)
+        let length = self.check(&file, seen).map_err(failed)?;
+        Ok((file, length))
     }
 
     /// Opens an existing file for reading and writing, without changing it.
@@ -175,7 +180,8 @@ impl<'a> OpenRules<'a> {
         Ok(file)
     }
 
-    fn check(&self, file: &File, seen: &mut SeenFileSystems) -> Result<(), OpenProblem> {
+    /// Checks an open file. Returns its length in bytes.
+    fn check(&self, file: &File, seen: &mut SeenFileSystems) -> Result<u64, OpenProblem> {
         let about = file.metadata().map_err(OpenProblem::System)?;
         let kind = FileKind::from(about.file_type());
         if kind != FileKind::File {
@@ -190,7 +196,7 @@ impl<'a> OpenRules<'a> {
         if seen.is_of_processes(file, &about).map_err(OpenProblem::System)? {
             return Err(OpenProblem::OfProcesses);
         }
-        Ok(())
+        Ok(about.len())
     }
 }
 

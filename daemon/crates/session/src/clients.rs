@@ -4,9 +4,10 @@ use agentd_protocol::tool_list::ToolSource;
 use tokio::sync::mpsc;
 
 use crate::{
-    client_tools::{ClientCalls, RequestRoute, ToolProvider},
+    client_tools::{ClientCalls, HostUrls, RequestRoute, ToolProvider},
     event_log::{Feed, FeedLimits, SubscriberId},
     replacement::{ClientOrder, MoverGuard, Movers},
+    subagent_events::{SubagentListener, SubagentListeners},
     tool_registry::ToolRegistry,
     ui::{Presence, PresenceGuard, UiAbilities},
 };
@@ -17,9 +18,11 @@ use crate::{
 pub struct SessionClients {
     feed: Feed,
     tools: ToolRegistry,
+    host_urls: HostUrls,
     requests: RequestRoute,
     presence: Presence,
     movers: Movers,
+    subagent_listeners: SubagentListeners,
 }
 
 impl SessionClients {
@@ -29,9 +32,11 @@ impl SessionClients {
         Self {
             feed,
             tools: ToolRegistry::default(),
+            host_urls: HostUrls::default(),
             requests: RequestRoute::default(),
             presence: Presence::default(),
             movers: Movers::default(),
+            subagent_listeners: SubagentListeners::default(),
         }
     }
 
@@ -57,6 +62,16 @@ impl SessionClients {
         self.movers.add(subscriber, moves)
     }
 
+    /// Sends the connection that listens as `subscriber` the events of the session's subagents, until the guard is dropped.
+    #[must_use]
+    pub fn follow_subagents(&self, subscriber: SubscriberId) -> SubagentListener {
+        self.subagent_listeners.add(subscriber)
+    }
+
+    pub(crate) fn subagent_listeners(&self) -> &SubagentListeners {
+        &self.subagent_listeners
+    }
+
     /// The connections that extensions can lead elsewhere.
     pub(crate) fn movers(&self) -> &Movers {
         &self.movers
@@ -72,12 +87,18 @@ impl SessionClients {
         client: String,
         calls: &ClientCalls,
     ) -> ToolProvider {
-        ToolProvider::new(&self.tools, &self.requests, &self.feed, session_id, subscriber, client, calls)
+        let registries = (&self.tools, &self.host_urls);
+        ToolProvider::new(registries, &self.requests, &self.feed, session_id, subscriber, client, calls)
     }
 
     /// All tools of the session.
     pub(crate) fn tools(&self) -> &ToolRegistry {
         &self.tools
+    }
+
+    /// The URLs that clients serve.
+    pub(crate) fn host_urls(&self) -> &HostUrls {
+        &self.host_urls
     }
 
     /// The way of client tools' requests to the session.

@@ -26,10 +26,12 @@ use agentd_config::{
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
-use agentd_extensions::SessionExtensions;
+use agentd_extensions::{NestedBook, SessionExtensions};
+use agentd_files::QuickAccess;
 use agentd_images::Images;
+use agentd_kernels::SessionKernels;
 use agentd_mcp::McpSession;
-use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, Shell};
+use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, Shell, ShellSession};
 use agentd_prompt_history::HistoryFile;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
@@ -44,9 +46,12 @@ use serde::Serialize;
 
 use crate::{
     budget::SessionBudget,
+    cell_calls::CellCalls,
     child_environment::ChildEnvironment,
+    client_tools::HostUrlsLink,
+    current_model::CurrentModel,
     discovery_switches::DiscoverySwitches,
-    jobs::JobNews,
+    jobs::{JobNews, SessionJobs},
     models::{Choice, FallbackChain, RetryPolicy, spoken_apis},
     options::SessionMode,
     permissions::PermissionGate,
@@ -68,6 +73,10 @@ pub(crate) struct SessionContext {
     pub(crate) session_file: Option<PathBuf>,
     pub(crate) cwd: PathBuf,
     pub(crate) agent_dir: AgentDir,
+    /// Looks at the files of the agent directory that say which models and keys there are.
+    pub(crate) agent_files: QuickAccess,
+    /// Looks at the files that system prompts are made of.
+    pub(crate) prompt_access: QuickAccess,
     pub(crate) environment: Environment,
     /// Where long outputs go.
     pub(crate) outputs: OutputStorage,
@@ -91,6 +100,8 @@ pub(crate) struct SessionContext {
     pub(crate) mcp: Option<Arc<McpSession>>,
     /// The list of tasks; kept when the settings are read again.
     pub(crate) todos: TodoList,
+    /// The model, as tools see it; kept when the settings are read again.
+    pub(crate) current_model: CurrentModel,
     /// This context, for what was made before it.
     pub(crate) link: ContextLink,
     /// The rules on the stream, and which the model was told; kept when the settings are read again.
@@ -105,6 +116,18 @@ pub(crate) struct SessionContext {
     pub(crate) job_news: JobNews,
     /// The subagents; kept when the settings are read again.
     pub(crate) subagents: Subagents,
+    /// The URLs that clients serve; kept when the settings are read again.
+    pub(crate) host_urls: HostUrlsLink,
+    /// The jobs: background processes and subagents as one list; kept when the settings are read again.
+    pub(crate) jobs: SessionJobs,
+    /// The interpreters of cells; kept when the settings are read again.
+    pub(crate) kernels: SessionKernels,
+    /// The shell that stays; kept when the settings are read again.
+    pub(crate) shell_session: ShellSession,
+    /// How cells call tools; kept when the settings are read again.
+    pub(crate) cell_calls: CellCalls,
+    /// The calls of tools by tools, where there are no extensions; kept when the settings are read again.
+    pub(crate) nested: NestedBook,
     /// How the session is shown.
     pub(crate) mode: SessionMode,
     /// The extensions; `None` where there are none.
@@ -219,6 +242,11 @@ impl SessionContext {
     pub(crate) async fn directory(&self) -> Result<PathBuf, Failure> {
         let there = self.shell.directory(&self.cwd).await;
         there.map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
+    }
+
+    /// The calls of tools by tools.
+    pub(crate) fn nested(&self) -> &NestedBook {
+        self.extensions.as_ref().map_or(&self.nested, SessionExtensions::nested)
     }
 
     /// Shows an event to the observer. Never called for deltas.
@@ -376,13 +404,13 @@ impl SessionContext {
             && self.auth.is_blank()
     }
 
-    /// Looks at the models that can be used, on a blocking thread: keys may be looked up in files.
+    /// Looks at the models that can be used. Keys may be looked up in files.
     pub(crate) async fn with_usable_models<T: Default + Send + 'static>(
         self: &Arc<Self>,
         look: impl FnOnce(&UsableModels<'_>) -> T + Send + 'static,
     ) -> T {
         let context = Arc::clone(self);
-        let looked = tokio::task::spawn_blocking(move || {
+        let looked = self.agent_files.run(move || {
             let apis = context.apis();
             let apis: Vec<&str> = apis.iter().map(String::as_str).collect();
             // Another program may have stored a key meanwhile.

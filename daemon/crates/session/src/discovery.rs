@@ -4,10 +4,12 @@
 //! keeps what is in them for as long as none of them changes. Everything here reads files and blocks.
 
 mod agents;
+mod found;
 mod own_items;
 mod prompt_texts;
 
 pub(crate) use agents::ContextLookup;
+pub(crate) use found::FoundCapabilities;
 
 use agentd_config::resources::DiscoveredResources;
 use agentd_discovery::{Capabilities, DiscoveryPlace, merge, provider_ids};
@@ -29,10 +31,11 @@ impl SessionContext {
     }
 
     /// The items of agentd's and of other tools' files, without those that are read as pi reads them. Reads files; blocks.
-    pub(crate) fn capabilities(&self) -> Capabilities {
+    pub(crate) fn capabilities(&self) -> FoundCapabilities {
         let (place, switches) = (self.discovery_place(), self.discovery.get());
         let snapshot = self.services.discovery.scan(&place, &switches);
-        merge(Vec::new(), &snapshot, &switches, self.trusts_project())
+        let found = merge(Vec::new(), &snapshot, &switches, self.trusts_project());
+        FoundCapabilities::new(place, found)
     }
 
     /// The answer to `get_capabilities`. Reads files; blocks.

@@ -19,6 +19,7 @@ use crate::{
     client_tools::ToolProvider,
     clients::SessionClients,
     event_log::{Feed, SubscriberId},
+    login_request::{LogIn, LogInAnswer},
     messages::{
         Attached, BranchCopy, CopyPoint, InboxMessage, RegisterOutcome, ReopenError, Reopening, ToolsMessage,
     },
@@ -241,6 +242,19 @@ impl SessionHandle {
     pub async fn tools_left(&self, tools: Vec<String>, reply: Option<Reply>) -> bool {
         let message = ToolsMessage::Left { tools, reply };
         self.inbox.send(InboxMessage::Tools(Box::new(message))).await.is_ok()
+    }
+
+    /// Logs in to a provider that an extension of the session logs in to. Waits until the extensions are there, and the login has something for
+    /// the user; the rest is for [`Logins`](agentd_auth::Logins). A session that has ended logs in to nothing.
+    ///
+    /// Cancel safety: dropped early, the login may have begun; it is given up when nobody waits for it.
+    pub async fn log_in(&self, provider: String, force: bool) -> LogInAnswer {
+        let (answer, waiting) = oneshot::channel();
+        let login = LogIn { provider, force, answer };
+        if self.inbox.send(InboxMessage::LogIn(Box::new(login))).await.is_err() {
+            return LogInAnswer::default();
+        }
+        waiting.await.unwrap_or_default()
     }
 
     /// Reaches the session's user through its clients.

@@ -109,6 +109,7 @@ fn asked(message: &InboxMessage) -> Option<(bool, &Reply)> {
         InboxMessage::Attach { .. }
         | InboxMessage::UiResponse(_)
         | InboxMessage::AskTrust
+        | InboxMessage::LogIn(_)
         | InboxMessage::Activity(_)
         | InboxMessage::WhenIdle(_)
         | InboxMessage::Header(_)

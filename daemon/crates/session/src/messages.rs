@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use crate::{
     client_tools::ProvidingClient,
     event_log::{Feed, MessageId, Subscriber, SubscriberId},
+    login_request::LogIn,
     options::SessionOptions,
     replacement::{Leaving, LeavingAnswer, MovedCommand, SessionBeginning, SessionEnd},
     reply::Reply,
@@ -45,6 +46,8 @@ pub(crate) enum InboxMessage {
     Tools(Box<ToolsMessage>),
     /// A client is there that can be asked whether the project is trusted.
     AskTrust,
+    /// A client logs in to a provider that may be one of the extensions.
+    LogIn(Box<LogIn>),
     /// Answers with what the session is doing.
     Activity(oneshot::Sender<SessionActivity>),
     /// Answers when the session is idle.
@@ -198,6 +201,7 @@ impl InboxMessage {
             Self::Attach { .. }
             | Self::UiResponse(_)
             | Self::AskTrust
+            | Self::LogIn(_)
             | Self::Activity(_)
             | Self::WhenIdle(_)
             | Self::Header(_)

@@ -4,14 +4,19 @@ use std::{path::PathBuf, sync::Arc};
 
 use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_extensions::GivenFlag;
+use agentd_lsp::LSP_TOOL;
 use agentd_mcp::ServerConfig;
 use agentd_protocol::{
     ask::ASK_TOOL,
+    eval::EVAL_TOOL,
     jobs::WAIT_TOOL,
     model::ThinkingLevel,
+    remote_hosts::SSH_TOOL,
     settings::{BudgetLimits, NetworkAccess, SandboxMode, Settings, matches_pattern as matches},
     subagent::TASK_TOOL,
+    syntax::{AST_EDIT_TOOL, AST_GREP_TOOL},
     todo::TODO_TOOL,
+    web::{WEB_FETCH_TOOL, WEB_SEARCH_TOOL},
 };
 use agentd_tools::operations::SshTarget;
 
@@ -56,6 +61,14 @@ pub struct SessionOptions {
     pub todo: bool,
     /// `--task`: the tool `task` is active where the setting `task.enabled` says nothing.
     pub task: bool,
+    /// `--syntax`: the tools `ast_grep` and `ast_edit` are active where the setting `syntax.enabled` says nothing.
+    pub syntax: bool,
+    /// `--async`: commands can be jobs where the setting `async.enabled` says nothing.
+    pub async_jobs: bool,
+    /// `--lsp`: there are language servers where the setting `lsp.enabled` says nothing.
+    pub lsp: bool,
+    /// `--web`: the tools of the web are active where the setting `web.enabled` says nothing.
+    pub web: bool,
     /// `--ssh`: the host that tools and commands work on instead of this machine.
     pub ssh: Option<SshTarget>,
     /// `--no-context-files`.
@@ -172,6 +185,15 @@ pub enum Target {
     Continue,
     /// `--session`: a path, an id, or the beginning of an id.
     Existing(String),
+    /// Exactly this file, which an extension keeps a session in. A session that is new in it has this id and this parent.
+    File {
+        /// The file, absolute.
+        path: PathBuf,
+        /// The id of a new session.
+        id: Option<String>,
+        /// The file that a new session comes from.
+        parent: Option<String>,
+    },
     /// A copy of another session, of any working directory (`--fork`).
     Fork {
         /// The other session, named as in `Existing`.
@@ -196,13 +218,15 @@ pub struct ToolSelection {
     pub none: bool,
     /// No tools of clients but those that `allow` names.
     pub none_of_clients: bool,
+    /// What another session lets in: nothing else is there, whatever `allow` names.
+    pub within: Option<Arc<ToolSelection>>,
 }
 
 impl ToolSelection {
     /// Whether a tool is active. `defaults` are the names that are active when nothing was chosen.
     #[must_use]
     pub fn is_active(&self, name: &str, defaults: &[String]) -> bool {
-        if self.exclude.iter().any(|pattern| matches(pattern, name)) {
+        if self.exclude.iter().any(|pattern| matches(pattern, name)) || !self.is_within(name) {
             return false;
         }
         let by_default = !self.none && defaults.iter().any(|pattern| matches(pattern, name));
@@ -213,7 +237,11 @@ impl ToolSelection {
     /// Whether a session has a built-in tool at all, so that it can be made active.
     #[must_use]
     pub(crate) fn permits(&self, name: &str) -> bool {
-        self.lets_in(name, self.none)
+        self.lets_in(name, self.none) && self.is_within(name)
+    }
+
+    fn is_within(&self, name: &str) -> bool {
+        self.within.as_ref().is_none_or(|within| within.permits(name))
     }
 
     /// Whether a client may provide a tool of that name.
@@ -279,30 +307,73 @@ fn modifies(list: &[String]) -> bool {
 pub(crate) struct DefaultTools {
     pub(crate) todo: bool,
     pub(crate) task: bool,
+    pub(crate) syntax: bool,
+    pub(crate) async_jobs: bool,
+    pub(crate) lsp: bool,
+    pub(crate) web: bool,
 }
 
 impl From<&SessionOptions> for DefaultTools {
     fn from(options: &SessionOptions) -> Self {
-        Self { todo: options.todo, task: options.task }
+        Self {
+            todo: options.todo,
+            task: options.task,
+            async_jobs: options.async_jobs,
+            syntax: options.syntax,
+            lsp: options.lsp,
+            web: options.web,
+        }
     }
 }
 
-/// The names that settings make active: those of `defaultTools`, `todo` and `task` where `todo.enabled` and `task.enabled` say so, or the
-/// options where these say nothing, and `ask` where `ask.enabled` says so.
+/// The names that settings make active: those of `defaultTools`, `todo`, `task` and `lsp` where `todo.enabled` and its like say so, or the
+/// options where these say nothing, `web_fetch` and `web_search` by `web.enabled` in the same way, `ast_grep` and `ast_edit` by
+/// `syntax.enabled`, `wait` where there are jobs, and `ask`, `ssh` and `eval` where `ask.enabled` and its like
+/// say so.
 #[must_use]
 pub(crate) fn default_tools(settings: &Settings, of_flags: DefaultTools) -> Vec<String> {
     let mut names = chosen_by_default(settings.default_tools.as_deref());
     let has_todo = settings.todo.as_ref().and_then(|todo| todo.enabled).unwrap_or(of_flags.todo);
     let has_task = settings.task.as_ref().and_then(|task| task.enabled).unwrap_or(of_flags.task);
     let has_ask = settings.ask.as_ref().and_then(|ask| ask.enabled).unwrap_or(false);
-    let has_jobs = has_task && settings.task.as_ref().and_then(|task| task.background).unwrap_or(false);
-    let wanted = [(has_todo, TODO_TOOL), (has_task, TASK_TOOL), (has_jobs, WAIT_TOOL), (has_ask, ASK_TOOL)];
+    let has_jobs = async_is_on(settings, of_flags.async_jobs)
+        || has_task && settings.task.as_ref().and_then(|task| task.background).unwrap_or(false);
+    let has_lsp = lsp_is_on(settings, of_flags.lsp);
+    let has_web = settings.web.as_ref().and_then(|web| web.enabled).unwrap_or(of_flags.web);
+    let has_ssh = settings.ssh.as_ref().and_then(|ssh| ssh.enabled).unwrap_or(false);
+    let has_syntax = settings.syntax.as_ref().and_then(|syntax| syntax.enabled).unwrap_or(of_flags.syntax);
+    let has_eval = settings.eval.as_ref().and_then(|eval| eval.enabled).unwrap_or(false);
+    let wanted = [
+        (has_todo, TODO_TOOL),
+        (has_task, TASK_TOOL),
+        (has_jobs, WAIT_TOOL),
+        (has_ask, ASK_TOOL),
+        (has_lsp, LSP_TOOL),
+        (has_web, WEB_FETCH_TOOL),
+        (has_web, WEB_SEARCH_TOOL),
+        (has_ssh, SSH_TOOL),
+        (has_syntax, AST_GREP_TOOL),
+        (has_syntax, AST_EDIT_TOOL),
+        (has_eval, EVAL_TOOL),
+    ];
     for (is_wanted, tool) in wanted {
         if is_wanted && !names.iter().any(|pattern| matches(pattern, tool)) {
             names.push(tool.to_owned());
         }
     }
     names
+}
+
+/// Whether commands can be jobs, in a session with this flag.
+#[must_use]
+pub(crate) fn async_is_on(settings: &Settings, of_flag: bool) -> bool {
+    settings.async_jobs.as_ref().and_then(|jobs| jobs.enabled).unwrap_or(of_flag)
+}
+
+/// Whether there are language servers, in a session with this flag.
+#[must_use]
+pub(crate) fn lsp_is_on(settings: &Settings, of_flag: bool) -> bool {
+    settings.lsp.as_ref().and_then(|lsp| lsp.enabled).unwrap_or(of_flag)
 }
 
 /// The names that a `defaultTools` setting makes active: a list of its own, or a change of the built-in choice.
@@ -373,6 +444,7 @@ mod tests {
                 exclude: list(exclude),
                 none,
                 none_of_clients: none && exclude.is_empty(),
+                within: None,
             };
             let names = ["read", "bash", "grep"];
             let permitted: Vec<&str> = names.into_iter().filter(|name| selection.permits(name)).collect();
@@ -394,6 +466,21 @@ mod tests {
     }
 
     #[test]
+    fn what_another_session_does_not_let_in_is_not_there() {
+        let within = Some(Arc::new(ToolSelection {
+            allow: Some(vec!["read".into(), "grep".into()]),
+            ..ToolSelection::default()
+        }));
+        let of = |allow: Option<&[&str]>| {
+            let allow = allow.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+            active_of(&ToolSelection { allow, within: within.clone(), ..ToolSelection::default() })
+        };
+        assert_eq!(of(None), ["read"]);
+        assert_eq!(of(Some(&["*"])), ["read", "grep"]);
+        assert!(of(Some(&["bash"])).is_empty());
+    }
+
+    #[test]
     fn without_default_tools_those_that_are_named_stay() {
         let active = |allow: Option<&[&str]>| {
             let allow = allow.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
@@ -408,7 +495,8 @@ mod tests {
     fn the_tool_for_tasks_is_active_where_somebody_says_so() {
         let has = |settings: serde_json::Value, todo: bool| {
             let settings: Settings = serde_json::from_value(settings).unwrap();
-            default_tools(&settings, DefaultTools { todo, task: false }).contains(&TODO_TOOL.to_owned())
+            default_tools(&settings, DefaultTools { todo, ..DefaultTools::default() })
+                .contains(&TODO_TOOL.to_owned())
         };
         use serde_json::json;
         assert!(!has(json!({}), false) && has(json!({}), true));

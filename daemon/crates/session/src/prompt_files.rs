@@ -22,6 +22,7 @@ use agentd_protocol::{
 
 use crate::{
     context::SessionContext,
+    discovery::FoundCapabilities,
     plan::prompt_section,
     system_prompt::{PromptParts, SkillNote},
 };
@@ -59,7 +60,9 @@ impl SessionContext {
         let query = self.discovery_query();
         let packages = package_resources(&query, diagnostics);
         let of_extensions = self.resources_of_extensions();
-        let disabled: Vec<String> = self.discovery.get().disabled_items().map(str::to_owned).collect();
+        let switches = self.discovery.get();
+        let disabled: Vec<String> = switches.disabled_items().map(str::to_owned).collect();
+        let included: Vec<String> = switches.included_skills().map(str::to_owned).collect();
         let discovered = self.discovered_resources(capabilities);
         let query = ResourceQuery {
             agent_dir: query.agent_dir,
@@ -72,6 +75,7 @@ impl SessionContext {
             packages: &packages,
             of_extensions: &of_extensions,
             disabled: &disabled,
+            included_skills: &included,
         };
         look(&query, &discovered)
     }
@@ -139,13 +143,15 @@ impl SessionContext {
         });
         let rules =
             if self.prompt.context_files { self.project_rules(&capabilities, &context, reads) } else { None };
-        let subagents = if active.contains(&TASK_TOOL) { self.agents_section() } else { None };
+        let subagents = if active.contains(&TASK_TOOL) { self.agents_section(&capabilities) } else { None };
         let planning = self.permissions.planning();
         let searches = active.contains(&SEARCH_TOOL);
         let mcp_servers = self.mcp.as_ref().filter(|_| searches).and_then(|mcp| mcp.prompt_section());
+        let reads_urls = active.contains(&"read");
         Ok(PromptParts {
             mcp_servers,
-            agent: self.subagents.own().map(|own| own.prompt.clone()),
+            urls: self.host_urls.get().filter(|_| reads_urls).and_then(|urls| urls.section()),
+            agent: self.subagents.own().and_then(|own| own.prompt.clone()),
             subagents,
             plan_mode: planning.is_on().then(|| prompt_section(planning.proposes())),
             custom,
@@ -169,7 +175,7 @@ impl SessionContext {
 
     fn prompt_files(
         &self,
-        capabilities: &Capabilities,
+        capabilities: &FoundCapabilities,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Result<PromptFiles, Failure> {
         let text = |value: &str| {

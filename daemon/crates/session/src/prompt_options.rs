@@ -55,6 +55,9 @@ struct PromptSkill {
 /// The section of the MCP servers.
 const MCP_SERVERS: &str = "mcp_servers";
 
+/// The section of the URLs that clients serve.
+const URLS: &str = "urls";
+
 /// The section with the rules of the project and the user.
 const PROJECT_RULES: &str = "project_rules";
 
@@ -73,6 +76,7 @@ impl PromptOptions {
         let texts = |texts: Vec<&str>| Value::from(texts);
         let mut more = Map::new();
         more.extend(parts.mcp_servers.clone().map(|servers| (MCP_SERVERS.to_owned(), servers.into())));
+        more.extend(parts.urls.clone().map(|urls| (URLS.to_owned(), urls.into())));
         more.extend(parts.plan_mode.clone().map(|text| (PROMPT_SECTION.to_owned(), text.into())));
         more.extend(parts.project_rules.clone().map(|rules| (PROJECT_RULES.to_owned(), rules.into())));
         more.extend(parts.subagents.clone().map(|agents| (SUBAGENTS.to_owned(), agents.into())));
@@ -158,6 +162,7 @@ impl PromptOptions {
             project_rules: text_of(PROJECT_RULES).map(str::to_owned),
             plan_mode: text_of(PROMPT_SECTION).map(str::to_owned),
             mcp_servers: text_of(MCP_SERVERS).map(str::to_owned),
+            urls: text_of(URLS).map(str::to_owned),
             subagents: text_of(SUBAGENTS).map(str::to_owned),
             agent: text_of(AGENT).map(str::to_owned),
             tools: shown
@@ -173,7 +178,7 @@ impl PromptOptions {
         };
         let mut made = sections(&parts);
         for (tag, text) in &self.sections {
-            let is_own = [MCP_SERVERS, PROJECT_RULES, PROMPT_SECTION, SUBAGENTS, AGENT, FOLDERS];
+            let is_own = [MCP_SERVERS, URLS, PROJECT_RULES, PROMPT_SECTION, SUBAGENTS, AGENT, FOLDERS];
             let is_own = is_own.contains(&tag.as_str());
             if let Some(text) = text.as_str().filter(|_| !is_own) {
                 made.insert(tag.clone(), format!("<{tag}>\n{text}\n</{tag}>").into());
@@ -198,6 +203,7 @@ mod tests {
                 location: "/s/SKILL.md".into(),
             }],
             mcp_servers: Some("Servers.".into()),
+            urls: Some("db://".into()),
             plan_mode: Some("Look.".into()),
             tools: vec![("read", "reads files")],
             active: vec!["read", "bash"],

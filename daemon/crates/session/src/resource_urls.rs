@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::Read as _,
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
@@ -60,6 +60,17 @@ impl UrlReader for ResourceUrls {
             read.unwrap_or_else(|error| Err(error.to_string())).map_err(ToolError)
         })
     }
+
+    fn file(&self, rest: &str) -> Option<PathBuf> {
+        match self.kind {
+            Kind::Skill => {
+                let context = self.context.get()?;
+                skill_file(&context, rest).ok().filter(|file| file.is_file())
+            }
+            // What is shown of a rule is not its file.
+            Kind::Rule => None,
+        }
+    }
 }
 
 /// The names that there are, in a sentence.
@@ -73,6 +84,11 @@ fn there_are(what: &str, mut names: Vec<String>) -> String {
 }
 
 fn skill(context: &SessionContext, rest: &str) -> Result<Vec<u8>, String> {
+    content(&skill_file(context, rest)?, rest)
+}
+
+/// The file of a skill that a URL names.
+fn skill_file(context: &SessionContext, rest: &str) -> Result<PathBuf, String> {
     let (name, below) = rest.split_once('/').unwrap_or((rest, ""));
     let mut skills = context.with_resources(&mut Vec::new(), load_skills);
     // The others are for the user to call.
@@ -82,7 +98,7 @@ fn skill(context: &SessionContext, rest: &str) -> Result<Vec<u8>, String> {
         return Err(format!("Unknown skill: {name}. {}", there_are("skills", names)));
     };
     if below.is_empty() {
-        return content(&skill.file, rest);
+        return Ok(skill.file.clone());
     }
     let is_folder = skill.file.file_name().is_some_and(|file| file == SKILL_FILE);
     let is_plain = Path::new(below).components().all(|part| matches!(part, Component::Normal(_)));
@@ -93,7 +109,7 @@ fn skill(context: &SessionContext, rest: &str) -> Result<Vec<u8>, String> {
     let folder = skill.folder();
     let real = |path: &Path| path.canonicalize().map_err(|_| format!("skill://{rest} is not there"));
     let (root, file) = (real(folder)?, real(&folder.join(below))?);
-    if file.starts_with(&root) { content(&file, rest) } else { Err(leads_out()) }
+    if file.starts_with(&root) { Ok(file) } else { Err(leads_out()) }
 }
 
 /// The content of a regular file.
@@ -118,6 +134,6 @@ fn rule(context: &SessionContext, name: &str) -> Result<Vec<u8>, String> {
         let names = capabilities.rules().map(|rule| rule.item.name.clone()).collect();
         return Err(format!("Unknown rule: {name}. {}", there_are("rules", names)));
     };
-    let body = read_body(rule.item, &context.discovery_place());
+    let body = read_body(rule.item, &capabilities.place);
     body.map(String::into_bytes).map_err(|error| format!("rule://{name} cannot be read: {error}"))
 }

@@ -9,22 +9,26 @@ use agentd_checkpoints::{SessionCheckpoints, UndoServices};
 use agentd_config::models::{DEMO_PROVIDER, SharedModels};
 use agentd_discovery::DiscoveryCache;
 use agentd_images::Images;
+use agentd_kernels::{KernelPool, SessionKernels, ToolCaller};
+use agentd_lsp::{LspParts, SharedLanguageServers};
 use agentd_mcp::SharedServers;
 use agentd_memory::MemoryAccount;
 use agentd_process::{
     ArtifactFolder, BackgroundProcesses, Launcher, OutputMeter, OutputStorage, ProcessGroup, Shell,
+    ShellSession,
 };
 use agentd_program_log::ProgramLogs;
 use agentd_prompt_history::PromptRecorder;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
-    settings::BashSettings,
+    settings::{BashSettings, EvalSettings},
 };
 use agentd_sandbox::SandboxPolicy;
 use agentd_tools::{
-    AskUser, FileQueue, PlanReview, ProposedPlan, SessionFolder, Successor, TodoList, UrlReader,
-    operations::SshTarget,
+    AskUser, ChangeApproval, ChangeJournals, FileQueue, JobRecorder, JobsSwitch, PlanReview, ProposedPlan,
+    RemoteHosts, SessionFolder, SessionUrls, Successor, TodoList, operations::SshTarget,
 };
+use agentd_web::{SearchOptions, WebOptions};
 use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 
@@ -64,12 +68,16 @@ pub struct Services {
     pub sandbox_support: SupportCache,
     /// MCP servers that sessions share.
     pub mcp_servers: SharedServers,
+    /// Language servers that sessions share.
+    pub language_servers: Arc<SharedLanguageServers>,
     /// What is in the files of other tools, for as long as none of them changes.
     pub discovery: DiscoveryCache,
     /// The logs of what these servers and extensions say.
     pub program_logs: ProgramLogs,
     /// Records the user's prompts.
     pub prompt_recorder: PromptRecorder,
+    /// The interpreters of all sessions.
+    pub kernels: KernelPool,
     /// What sessions with undo share.
     pub undo: UndoServices,
     /// Makes the observers of sessions, where telemetry is on.
@@ -159,12 +167,18 @@ pub struct ToolContext {
     pub processes: ProcessGroup,
     /// The host to work on instead of this machine, and a group for the processes that hold the connection to it.
     pub ssh: Option<(SshTarget, ProcessGroup)>,
+    /// The hosts of the tool `ssh`; `None` where the session does without it.
+    pub remote_hosts: Option<RemoteHosts>,
     /// The setting `shellPath`.
     pub shell_path: Option<PathBuf>,
     /// The setting `shellCommandPrefix`.
     pub shell_command_prefix: Option<String>,
-    /// Read URLs that are no files, each of one scheme.
-    pub urls: Vec<Arc<dyn UrlReader>>,
+    /// The URLs that are no files.
+    pub urls: SessionUrls,
+    /// Whether commands can be jobs.
+    pub jobs: JobsSwitch,
+    /// Keeps the session's record of background processes.
+    pub job_recorder: Arc<dyn JobRecorder>,
     /// The complete environment of child processes.
     pub environment: ChildEnvironment,
     /// The folder for temporary files.
@@ -175,6 +189,16 @@ pub struct ToolContext {
     pub artifacts: Option<ArtifactFolder>,
     /// The setting `bash`.
     pub bash: Option<BashSettings>,
+    /// The setting `eval`.
+    pub eval: Option<EvalSettings>,
+    /// The session's interpreters.
+    pub kernels: SessionKernels,
+    /// The session's shell that stays.
+    pub shell_session: ShellSession,
+    /// Runs the calls of tools that cells make.
+    pub cell_calls: Arc<dyn ToolCaller>,
+    /// Whether the project of the session's folder is trusted.
+    pub is_trusted: bool,
     /// The setting `acp.clientTerminal`.
     pub client_terminal: bool,
     /// The session's background processes.
@@ -191,6 +215,8 @@ pub struct ToolContext {
     pub sandbox: Option<Arc<SandboxPolicy>>,
     /// Keeps what tool calls change; `None` while undo is off.
     pub undo: Option<Arc<SessionCheckpoints>>,
+    /// Notes changes of several files; `None` for a session without a file, and for one that works on another host.
+    pub journals: Option<ChangeJournals>,
     /// The folder of the session's own files.
     pub own_files: SessionFolder,
     /// What becomes of plans.
@@ -203,8 +229,18 @@ pub struct ToolContext {
     pub user: Arc<dyn AskUser>,
     /// The setting `ask.timeoutMs`; `None` for 0.
     pub ask_timeout: Option<Duration>,
+    /// The setting `syntax.timeoutMs`.
+    pub syntax_timeout: Duration,
+    /// Decides about changes of files that calls do not name.
+    pub change_approval: Arc<dyn ChangeApproval>,
     /// Whether the session has a file.
     pub is_stored: bool,
+    /// What language servers need of it; `None` where it has none.
+    pub lsp: Option<LspParts>,
+    /// How it reads pages of the web.
+    pub web: WebOptions,
+    /// How it searches the web.
+    pub search: SearchOptions,
 }
 
 impl Services {

@@ -14,7 +14,7 @@ use agentd_protocol::{
     settings::matches_pattern as matches,
     tool_list::{ToolExecution, ToolInfo, ToolSource, ToolState},
 };
-use agentd_store::{EntryKind, SessionTree};
+use agentd_store::SessionTree;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -28,8 +28,8 @@ pub(crate) struct SessionTools {
     registry: ToolRegistry,
     /// Which of them somebody chose, those of clients excepted; names of no tool in it mean nothing.
     chosen: ToolChoice,
-    /// The active tools, and the registry version that they are for.
-    current: Option<(u64, Arc<ToolSet>)>,
+    /// The active tools, and the registry version and the exposures of the session's own tools that they are for.
+    current: Option<(u64, Vec<bool>, Arc<ToolSet>)>,
 }
 
 impl SessionTools {
@@ -63,15 +63,17 @@ impl SessionTools {
 
     /// The tools that the model can call. The same value until something changes.
     pub(crate) fn current(&mut self, own: &OwnTools) -> Arc<ToolSet> {
-        if let Some((version, tools)) = &self.current
+        let exposed: Vec<bool> = own.iter().map(|own| own.tool.exposure().is_for_models()).collect();
+        if let Some((version, known, tools)) = &self.current
             && *version == self.registry.version()
+            && *known == exposed
         {
             return Arc::clone(tools);
         }
         let (version, listed) = self.listed(own);
         let active = listed.into_iter().filter(|listed| listed.active).map(|listed| listed.tool);
         let tools = Arc::new(ToolSet::new(active));
-        self.current = Some((version, Arc::clone(&tools)));
+        self.current = Some((version, exposed, Arc::clone(&tools)));
         tools
     }
 
@@ -356,7 +358,7 @@ pub(crate) fn choice_entry(choice: Option<&[String]>) -> EntryBody {
 /// The last choice on the way from the root to the leaf.
 pub(crate) fn chosen_on(tree: &SessionTree) -> ToolChoice {
     let branch = tree.branch();
-    let mut of_extensions = branch.iter().rev().filter(|entry| entry.kind() == EntryKind::Custom);
+    let mut of_extensions = branch.iter().rev().filter(|entry| entry.may_be_custom(CHOICE_TYPE));
     let data = of_extensions.find_map(|entry| match entry.body()? {
         EntryBody::Custom { custom_type, data } if custom_type == CHOICE_TYPE => Some(data),
         _ => None,

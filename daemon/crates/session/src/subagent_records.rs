@@ -4,7 +4,7 @@ use agentd_protocol::{
     entry::EntryBody,
     subagent::{SUBAGENT_ENTRY, SubagentSnapshot, SubagentStatus},
 };
-use agentd_store::{EntryKind, SessionTree};
+use agentd_store::SessionTree;
 use serde_json::json;
 
 /// The entry for subagents that were started or have changed.
@@ -18,7 +18,7 @@ pub(crate) fn subagent_entry(subagents: &[SubagentSnapshot]) -> EntryBody {
 /// All subagents that the entries tell of, on every branch: each as the last entry has it. Those that were at work then were interrupted.
 pub(crate) fn subagents_in(tree: &SessionTree) -> Vec<SubagentSnapshot> {
     let mut known: Vec<SubagentSnapshot> = Vec::new();
-    for entry in tree.entries().iter().filter(|entry| entry.kind() == EntryKind::Custom) {
+    for entry in tree.entries().iter().filter(|entry| entry.may_be_custom(SUBAGENT_ENTRY)) {
         let Some(EntryBody::Custom { custom_type, data: Some(data) }) = entry.body() else { continue };
         if custom_type != SUBAGENT_ENTRY {
             continue;
@@ -61,6 +61,7 @@ mod tests {
             last_update: 0,
             progress: None,
             parent_tool_call_id: None,
+            isolated: false,
             error: None,
         }
     }
@@ -83,5 +84,22 @@ mod tests {
             found,
             [("a".to_owned(), SubagentStatus::Completed), ("b".to_owned(), SubagentStatus::Interrupted)]
         );
+    }
+
+    #[test]
+    fn other_entries_of_extensions_are_passed_over_without_being_parsed() {
+        let store = Store::new(StoreOptions::default());
+        let mut tree = store.in_memory(NewSession::new("/w", 0)).unwrap().tree;
+        let state = json!({"rows": vec!["x".repeat(50); 40]});
+        for _ in 0..1_000 {
+            let body = EntryBody::Custom { custom_type: "theirs".into(), data: Some(state.clone()) };
+            let entry = tree.prepare(NewEntry::from_body(&body).unwrap(), 0);
+            tree.push(entry);
+        }
+        let body = subagent_entry(&[snapshot("a", SubagentStatus::Completed)]);
+        let entry = tree.prepare(NewEntry::from_body(&body).unwrap(), 0);
+        tree.push(entry);
+        assert_eq!(subagents_in(&tree).len(), 1);
+        assert_eq!(tree.entries().iter().filter(|entry| entry.may_be_custom(SUBAGENT_ENTRY)).count(), 1);
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) skills: Vec<SkillNote>,
     /// The MCP servers whose tools are found by a search, if there are some and it is active.
     pub(crate) mcp_servers: Option<String>,
+    /// The URLs that clients serve, if there are some.
+    pub(crate) urls: Option<String>,
     /// Name and one line of each active tool that has one.
     pub(crate) tools: Vec<(&'a str, &'a str)>,
     /// Advice of the active tools, in tool order.
@@ -91,6 +93,9 @@ pub(crate) fn sections(parts: &PromptParts<'_>) -> Map<String, Value> {
     }
     if let Some(servers) = &parts.mcp_servers {
         add("mcp_servers", servers.clone());
+    }
+    if let Some(urls) = &parts.urls {
+        add("urls", urls.clone());
     }
     if let Some(text) = &parts.plan_mode {
         add(PROMPT_SECTION, text.clone());

@@ -1,15 +1,20 @@
 //! One entry: the line as it is in the file, and the little that a tree needs to know of it.
 
+mod scan;
+
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use agentd_protocol::{
     Json,
     entry::{EntryBody, SessionEntry},
+    json_text::JsonText,
     message::Message,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use self::scan::LineMembers;
+pub(crate) use self::scan::MessageMembers;
 use crate::{
     StoreError,
     object::{each_member, name, quoted, string},
@@ -136,23 +141,25 @@ impl Entry {
     /// Everything else may be missing or odd: the line is kept as it is. A header line is no entry.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
-        let (mut kind, mut id, mut parent, mut timestamp, mut message) = (None, None, None, None, None);
-        let is_object = each_member(line, |key, value| match &*name(key) {
-            "type" => kind = string(value),
-            "id" => id = string(value),
-            "parentId" => parent = string(value),
-            "timestamp" => timestamp = Some(value),
-            "message" => message = Some(value),
-            _ => {}
-        });
-        let id = id.filter(|id| is_object && !id.is_empty())?;
+        Self::scan(line).map(|(entry, _)| entry)
+    }
+
+    /// [`Self::parse`], and the members of its message that are counted, if it has one: both by one look at the line.
+    pub(crate) fn scan(line: &str) -> Option<(Self, Option<MessageMembers<'_>>)> {
+        let LineMembers { kind, id, parent, timestamp, message } = LineMembers::of(line)?;
+        let id = id.filter(|id| !id.is_empty())?;
         if kind.as_deref() == Some("session") {
             return None;
         }
         let mut kind = kind.map_or(EntryKind::Unknown, |kind| EntryKind::from_name(&kind));
-        let message = message.filter(|text| matches!(kind, EntryKind::Message(_)) && text.starts_with('{'));
-        if let Some(text) = message {
-            kind = EntryKind::Message(Role::of(text));
+        let message = match message {
+            Some((text, Some(members))) if matches!(kind, EntryKind::Message(_)) => {
+                range_in(line, text.as_str()).map(|range| (text, members, range))
+            }
+            _ => None,
+        };
+        if let Some((text, ..)) = &message {
+            kind = EntryKind::Message(Role::of(text.as_str()));
         }
         let parts = Parts {
             kind,
@@ -160,10 +167,10 @@ impl Entry {
             parent_id: parent.map(|parent| Arc::from(&*parent)),
             timestamp: timestamp.and_then(|text| range_in(line, text)),
         };
-        match message.and_then(|text| range_in(line, text)) {
-            Some(range) => parts.with_message(line, range),
-            None => Some(parts.whole(line)),
-        }
+        let Some((text, members, range)) = message else {
+            return Some((parts.whole(line), None));
+        };
+        Some((parts.with_message(line, text, range), Some(members)))
     }
 
     /// Unique in the session.
@@ -301,6 +308,13 @@ impl Entry {
         agentd_protocol::parse_json(&self.frame).ok()
     }
 
+    /// Whether its data can be of this type of an extension, or of agentd: false means that they are not. Looks for the name without
+    /// parsing the line, so that many entries cost little.
+    #[must_use]
+    pub fn may_be_custom(&self, custom_type: &str) -> bool {
+        self.kind() == EntryKind::Custom && self.frame.contains(&format!("\"{custom_type}\""))
+    }
+
     /// The line of an entry that is no message; for a message, the line without it.
     pub(crate) fn frame(&self) -> &str {
         &self.frame
@@ -322,8 +336,8 @@ impl Parts {
         Entry { id, parent_id, kind, frame: line.into(), message: None, timestamp }
     }
 
-    fn with_message(self, line: &str, message: Range<usize>) -> Option<Entry> {
-        let json = Json::from_raw(RawValue::from_string(line[message.clone()].to_owned()).ok()?);
+    fn with_message(self, line: &str, value: JsonText<'_>, message: Range<usize>) -> Entry {
+        let json = Json::from_raw(value.to_raw());
         let frame = [&line[..message.start], &line[message.end..]].concat().into_boxed_str();
         // A time stamp behind the message moves up with the rest of the frame.
         let shift = message.len();
@@ -333,7 +347,7 @@ impl Parts {
         });
         let timestamp = unquoted(timestamp);
         let Self { kind, id, parent_id, .. } = self;
-        Some(Entry { id, parent_id, kind, frame, message: Some((json, message.start)), timestamp })
+        Entry { id, parent_id, kind, frame, message: Some((json, message.start)), timestamp }
     }
 }
 

@@ -121,7 +121,7 @@ pub fn copy_branch(
     for entry in path.iter().filter(|entry| entry.kind() != EntryKind::Label) {
         // In a file with an id twice, the second one's line may now be the first one's. A reader would leave it out as repeated, and
         // what follows it would lead past the entries between the two.
-        if !copy.take(relinked(entry, parent, &next_kept)).is_repeated {
+        if !copy.take(relinked(entry, parent, &next_kept).into()).is_repeated {
             parent = Some(entry.id());
         }
     }
@@ -278,7 +278,7 @@ mod tests {
         };
         assert_eq!(ids(&copy), ["a", "m", "a", "b"]);
         let mut again = SessionTree::new(copy.header().clone());
-        copy.entries().iter().for_each(|entry| _ = again.take(entry.clone()));
+        copy.entries().iter().for_each(|entry| _ = again.take(entry.clone().into()));
         assert_eq!(ids(&again), ids(&copy));
     }
 

@@ -29,6 +29,7 @@
 
 mod append;
 mod context;
+mod counts;
 mod edit;
 mod entry;
 mod error;
@@ -49,7 +50,9 @@ mod meter;
 mod migrate;
 mod new_entry;
 mod object;
+mod own_spending;
 mod paths;
+mod read_ahead;
 mod repair;
 mod replace;
 mod spending;
@@ -58,6 +61,7 @@ mod store;
 #[cfg(test)]
 mod testing;
 mod time;
+mod totals;
 mod tree;
 mod tree_json;
 mod usage_scan;
@@ -80,14 +84,16 @@ pub use list::{
 pub use load::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
 pub use meter::ContextMeter;
 pub use new_entry::NewEntry;
+pub use own_spending::{own_cost, own_spending};
 pub use paths::{
     SessionDir, create_dirs, cwd_dir_name, network_file_system, network_warning, session_file_name,
 };
 pub use repair::{FileCheck, RepairResult, unreadable_lines};
 pub use replace::kept_originals;
-pub use spending::{SPENDING_ENTRY, Spending, own_cost, own_spending, spending};
-pub use stats::{SessionTotals, StatsCounter};
+pub use spending::{SPENDING_ENTRY, Spending, spending};
+pub use stats::StatsCounter;
 pub use store::{FileCreation, OpenSession, Store, StoreOptions};
 pub use time::{iso_timestamp, parse_timestamp};
+pub use totals::SessionTotals;
 pub use tree::{Label, SessionTree, UnknownEntry};
 pub use usage_scan::{UsagePart, UsageScan};

@@ -30,11 +30,24 @@ pub(crate) struct Line<'a> {
 pub(crate) enum Content<'a> {
     /// At least one byte, without the LF.
     Bytes(&'a [u8]),
+    /// The same, found to be text.
+    Text(&'a str),
     /// More than the limit; nothing of it was kept.
     TooLong,
     /// Nothing but zeros, as a file system leaves them that lost power: no text has any. They end what stands before them, so
     /// that they take nothing along, however many they are.
     Zeros,
+}
+
+impl<'a> Content<'a> {
+    /// Its bytes, where there are any.
+    pub(crate) fn bytes(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Text(text) => Some(text.as_bytes()),
+            Self::TooLong | Self::Zeros => None,
+        }
+    }
 }
 
 /// The end of a file.
@@ -186,6 +199,7 @@ mod tests {
         let ending = each_line(&mut Pieces(bytes, sizes), max, &mut |line| {
             lines.push(match line.content {
                 Content::Bytes(bytes) => Kept(line.place, Some(bytes.to_vec()), false),
+                Content::Text(text) => Kept(line.place, Some(text.as_bytes().to_vec()), false),
                 Content::TooLong => Kept(line.place, None, false),
                 Content::Zeros => Kept(line.place, None, true),
             });

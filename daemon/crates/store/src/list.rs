@@ -13,7 +13,7 @@ use std::{
 use crate::{
     Header, SessionDir,
     io::open_named,
-    lines::{Content, LinePosition, each_line},
+    lines::{LinePosition, each_line},
     load::clean,
 };
 
@@ -210,7 +210,7 @@ pub fn summarize(
     let mut file = WhileWanted { file, is_wanted };
     let mut gathered = Gathered::new(text);
     each_line(&mut file, SUMMARY_LINE_BYTES, &mut |line| {
-        if let Content::Bytes(bytes) = line.content {
+        if let Some(bytes) = line.content.bytes() {
             gathered.line(clean(&String::from_utf8_lossy(bytes), &line.place).0);
         }
     })?;

@@ -12,9 +12,11 @@ use serde_json::value::RawValue;
 pub use self::report::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
 use crate::{
     Entry, Header, SessionTree,
+    counts::ReadEntry,
     lines::{Content, Ending, Line, LinePosition, each_line},
     migrate,
     object::Object,
+    read_ahead::each_line_ahead,
     tree::Taken,
 };
 use agentd_protocol::entry::SESSION_VERSION;
@@ -50,6 +52,28 @@ pub(crate) fn load(reader: &mut dyn Read, max_line_bytes: usize) -> io::Result<L
     load_by(reader, max_line_bytes, Collector::default())
 }
 
+/// A file of fewer bytes is read by one thread.
+const LONG_FILE_BYTES: u64 = 4 << 20;
+
+/// [`load`] for a file of about `len` bytes: a long one is read ahead.
+///
+/// # Errors
+/// What `reader` reports.
+pub(crate) fn load_file(
+    reader: &mut (dyn Read + Send),
+    len: u64,
+    max_line_bytes: usize,
+) -> io::Result<Loaded> {
+    let mut collector = Collector::default();
+    let sink = &mut |line: Line<'_>| collector.line(line);
+    let ending = if len < LONG_FILE_BYTES {
+        each_line(reader, max_line_bytes, sink)
+    } else {
+        each_line_ahead(reader, max_line_bytes, sink)
+    };
+    Ok(collector.loaded(ending?))
+}
+
 /// Makes a header from one that cannot be used, or from none.
 pub(crate) type StandIn<'a> = dyn Fn(Option<&Header>) -> Option<Header> + 'a;
 
@@ -67,10 +91,7 @@ pub(crate) fn salvage(
 
 fn load_by(reader: &mut dyn Read, max_line_bytes: usize, mut collector: Collector<'_>) -> io::Result<Loaded> {
     let ending = each_line(reader, max_line_bytes, &mut |line| collector.line(line))?;
-    if ending == Ending::NothingRead {
-        return Ok(Loaded::Empty);
-    }
-    Ok(collector.finish(ending == Ending::MidLine))
+    Ok(collector.loaded(ending))
 }
 
 /// The text of a line as it is read: without space around it and, at the beginning of a file, without a byte order mark.
@@ -106,6 +127,7 @@ struct Collector<'a> {
 }
 
 #[derive(Default)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it for each file that is read")]
 enum State {
     #[default]
     BeforeHeader,
@@ -125,12 +147,15 @@ impl Collector<'_> {
             self.report.note(OddityKind::Broken, place);
         }
         let Line { place, content } = line;
-        let bytes = match content {
-            Content::Bytes(bytes) => bytes,
+        let (bytes, text) = match content {
+            Content::Text(text) => (text.as_bytes(), Cow::Borrowed(text)),
+            Content::Bytes(bytes) => {
+                let text = str::from_utf8(bytes).map(Cow::Borrowed);
+                (bytes, text.unwrap_or_else(|_| String::from_utf8_lossy(bytes)))
+            }
             Content::TooLong => return self.report.note(OddityKind::TooLong, place),
             Content::Zeros => return self.report.note(OddityKind::Zeros, place),
         };
-        let text = String::from_utf8_lossy(bytes);
         let (record, has_mark) = clean(&text, &place);
         if has_mark {
             self.report.note(OddityKind::ByteOrderMark, LinePosition { bytes: 3, ..place });
@@ -151,7 +176,7 @@ impl Collector<'_> {
     fn record(&mut self, text: &str, place: LinePosition) -> bool {
         work(text);
         match &mut self.state {
-            State::Current(tree) => match Entry::parse(text) {
+            State::Current(tree) => match ReadEntry::of(text) {
                 Some(entry) => {
                     let taken = tree.take(entry);
                     self.taken(taken, place);
@@ -277,7 +302,7 @@ impl Collector<'_> {
                 self.report.note(OddityKind::Joined, place);
                 for one in several {
                     work(one);
-                    let (State::Current(tree), Some(entry)) = (&mut self.state, Entry::parse(one)) else {
+                    let (State::Current(tree), Some(entry)) = (&mut self.state, ReadEntry::of(one)) else {
                         self.report.note(OddityKind::NoEntry, place);
                         continue;
                     };
@@ -303,13 +328,21 @@ impl Collector<'_> {
         let places = old.places.into_iter().map(Some).chain(std::iter::repeat(None));
         // Lines that are no entries were noted when they were read.
         for (line, place) in lines.iter().zip(places) {
-            let Some(entry) = Entry::parse(line) else { continue };
+            let Some(entry) = ReadEntry::of(line) else { continue };
             let taken = tree.take(entry);
             if let Some(place) = place {
                 self.taken(taken, place);
             }
         }
         State::Current(tree)
+    }
+
+    fn loaded(self, ending: Ending) -> Loaded {
+        match ending {
+            Ending::NothingRead => Loaded::Empty,
+            Ending::Newline => self.finish(false),
+            Ending::MidLine => self.finish(true),
+        }
     }
 
     fn finish(mut self, lacks_newline: bool) -> Loaded {

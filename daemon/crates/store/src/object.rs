@@ -2,33 +2,14 @@
 
 use std::borrow::Cow;
 
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use agentd_protocol::json_text;
 
 /// Calls `member` with the name and the text of the value of each member of the object that `text` is; false when it
 /// is no object, or no JSON.
 ///
 /// Names are as in the text, quotes and escapes included. Values are sub-slices of `text`.
-pub(crate) fn each_member<'a>(text: &'a str, member: impl FnMut(&'a str, &'a str)) -> bool {
-    struct Members<F>(F);
-
-    impl<'de, F: FnMut(&'de str, &'de str)> Visitor<'de> for Members<F> {
-        type Value = ();
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-            while let Some((name, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
-                (self.0)(name.get(), value.get());
-            }
-            Ok(())
-        }
-    }
-
-    let mut json = serde_json::Deserializer::from_str(text);
-    json.deserialize_map(Members(member)).and_then(|()| json.end()).is_ok()
+pub(crate) fn each_member<'a>(text: &'a str, mut member: impl FnMut(&'a str, &'a str)) -> bool {
+    json_text::each_member(text, |name, value| member(name, value.as_str()))
 }
 
 /// The name of a member, unescaped and without its quotes.

@@ -209,7 +209,8 @@ pub fn unreadable_lines(
         let kind = match line.content {
             Content::Zeros => OddityKind::Zeros,
             Content::TooLong => OddityKind::TooLong,
-            Content::Bytes(bytes) => {
+            content @ (Content::Bytes(_) | Content::Text(_)) => {
+                let bytes = content.bytes().unwrap_or_default();
                 let is_blank = bytes.trim_ascii().is_empty();
                 if is_blank || serde_json::from_slice::<&serde_json::value::RawValue>(bytes).is_ok() {
                     return;

@@ -1,10 +1,9 @@
-//! What the entries of a session spent: tokens, money, answers, tool calls, time.
+//! What an entry of a session spent: tokens, money, answers, tool calls, time.
 
 use agentd_protocol::message::Usage;
-use memchr::memmem;
 use serde::Deserialize;
 
-use crate::{Entry, EntryKind, Role, SessionTree, time::parse_timestamp};
+use crate::{Entry, EntryKind, Role};
 
 /// The `customType` of entries that tell what model calls took of which no other entry tells: `{"usage": {…}}`.
 pub const SPENDING_ENTRY: &str = "spending";
@@ -39,6 +38,12 @@ impl Spending {
 /// What an entry spent; `None` for kinds that spend nothing.
 #[must_use]
 pub fn spending(entry: &Entry) -> Option<Spending> {
+    let text = entry.message().map_or_else(|| entry.frame(), |message| message.text());
+    spending_of(entry.kind(), text)
+}
+
+/// What an entry of a kind spent; `None` for kinds that spend nothing. `text` is its message, or the line of an entry without one.
+pub(crate) fn spending_of(kind: EntryKind, text: &str) -> Option<Spending> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Untold {
@@ -61,13 +66,13 @@ pub fn spending(entry: &Entry) -> Option<Spending> {
         #[serde(default)]
         duration_ms: Option<f64>,
     }
-    let (text, is_answer, is_tool_result) = match entry.kind() {
-        EntryKind::Message(Role::Assistant) => (entry.message()?.text(), true, false),
-        EntryKind::Message(Role::ToolResult) => (entry.message()?.text(), false, true),
-        // The texts, not the typed views: those would stay in memory.
-        EntryKind::Usage | EntryKind::Compaction | EntryKind::BranchSummary => (entry.frame(), false, false),
+    // The text, not the typed view: that would stay in memory.
+    let (is_answer, is_tool_result) = match kind {
+        EntryKind::Message(Role::Assistant) => (true, false),
+        EntryKind::Message(Role::ToolResult) => (false, true),
+        EntryKind::Usage | EntryKind::Compaction | EntryKind::BranchSummary => (false, false),
         EntryKind::Custom => {
-            let untold: Untold = agentd_protocol::parse_json(entry.frame()).ok()?;
+            let untold: Untold = agentd_protocol::parse_json(text).ok()?;
             let is_ours = untold.custom_type == SPENDING_ENTRY;
             return is_ours.then(|| Spending { usage: untold.data.usage, ..Spending::default() });
         }
@@ -84,27 +89,6 @@ pub fn spending(entry: &Entry) -> Option<Spending> {
     })
 }
 
-/// What the entries of a session spent, of every branch; without those that a fork took over, which are older than the fork's
-/// header.
-pub fn own_spending(tree: &SessionTree) -> impl Iterator<Item = Spending> {
-    let begun = parse_timestamp(&tree.header().typed().timestamp);
-    let is_own = move |entry: &&Entry| is_own(entry, begun);
-    tree.entries().iter().filter(is_own).filter_map(spending)
-}
-
-/// What the entries of a session from number `first` on cost, in US dollars; without those that a fork took over, as [`own_spending`].
-#[must_use]
-pub fn own_cost(tree: &SessionTree, first: usize) -> f64 {
-    let begun = parse_timestamp(&tree.header().typed().timestamp);
-    let entries = tree.entries().get(first..).unwrap_or_default().iter().filter(|entry| is_own(entry, begun));
-    // Most entries say nothing of it, and results of tools are long.
-    let says = |entry: &&Entry| {
-        let text = entry.message().map_or_else(|| entry.frame(), |message| message.text());
-        memmem::find(text.as_bytes(), b"\"usage\"").is_some()
-    };
-    entries.filter(says).filter_map(spending).map(|spent| spent.usage.cost.total).sum()
-}
-
 /// Whether an entry was made in the session whose header says that it `begun` then. One without a time was.
 pub(crate) fn is_own(entry: &Entry, begun: Option<i64>) -> bool {
     begun.zip(entry.timestamp_ms()).is_none_or(|(begun, at)| at >= begun)
@@ -113,6 +97,7 @@ pub(crate) fn is_own(entry: &Entry, begun: Option<i64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::parse_timestamp;
 
     fn line(kind: &str, at: &str, body: &str) -> String {
         format!(

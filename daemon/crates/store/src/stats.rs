@@ -2,51 +2,20 @@
 
 use std::path::Path;
 
-use agentd_protocol::{
-    message::Usage,
-    session::{SessionStats, TokenStats},
-};
-use serde::Deserialize;
+use agentd_protocol::session::SessionStats;
 
-use crate::{
-    Context, Entry, EntryKind, Role, SessionTree,
-    estimate::context_usage,
-    object::{each_member, name},
-};
+use crate::{Context, SessionTotals, SessionTree, estimate::context_usage};
 
-/// Sums over the entries of a session.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct SessionTotals {
-    /// User messages.
-    pub user_messages: u64,
-    /// Answers.
-    pub assistant_messages: u64,
-    /// Tool calls in the answers.
-    pub tool_calls: u64,
-    /// Tool results.
-    pub tool_results: u64,
-    /// Messages of every role.
-    pub total_messages: u64,
-    /// Tokens of answers, tools, summaries and whatever else was noted.
-    pub tokens: TokenStats,
-    /// US dollars.
-    pub cost: f64,
-}
-
-/// Counts the entries of one tree, each once: asking again costs only what was added since.
+/// Gives the sums over the entries of one tree, which are kept while entries come: asking costs nothing.
 #[derive(Debug, Clone, Default)]
 pub struct StatsCounter {
-    counted: usize,
     totals: SessionTotals,
 }
 
 impl StatsCounter {
-    /// The sums over all entries of `tree`, which must be the one of the calls before, grown or not.
+    /// The sums over all entries of `tree`.
     pub fn totals(&mut self, tree: &SessionTree) -> &SessionTotals {
-        for entry in tree.entries().get(self.counted..).unwrap_or_default() {
-            self.totals.add(entry);
-        }
-        self.counted = tree.entries().len();
+        self.totals.clone_from(tree.totals());
         &self.totals
     }
 
@@ -74,70 +43,10 @@ impl StatsCounter {
     }
 }
 
-impl SessionTotals {
-    fn add(&mut self, entry: &Entry) {
-        // The texts, not the typed views: those would stay in memory for every message of the session.
-        match entry.kind() {
-            EntryKind::Message(role) => {
-                self.total_messages += 1;
-                let text = entry.message().map_or("", |message| message.text());
-                match role {
-                    Role::User => self.user_messages += 1,
-                    Role::Assistant => {
-                        self.assistant_messages += 1;
-                        self.tool_calls += member(text, "content").map_or(0, tool_calls);
-                        self.spend(text);
-                    }
-                    Role::ToolResult => {
-                        self.tool_results += 1;
-                        self.spend(text);
-                    }
-                    _ => {}
-                }
-            }
-            EntryKind::Usage | EntryKind::Compaction | EntryKind::BranchSummary => self.spend(entry.frame()),
-            _ => {}
-        }
-    }
-
-    /// Adds what the `usage` of an object says.
-    fn spend(&mut self, text: &str) {
-        let Some(usage) = member(text, "usage").and_then(|text| serde_json::from_str::<Usage>(text).ok())
-        else {
-            return;
-        };
-        let tokens = &mut self.tokens;
-        tokens.input += usage.input;
-        tokens.output += usage.output;
-        tokens.cache_read += usage.cache_read;
-        tokens.cache_write += usage.cache_write;
-        tokens.total += usage.input + usage.output + usage.cache_read + usage.cache_write;
-        self.cost += usage.cost.total;
-    }
-}
-
-fn member<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
-    let mut found = None;
-    each_member(text, |key, value| {
-        if name(key) == wanted {
-            found = Some(value);
-        }
-    });
-    found
-}
-
-fn tool_calls(content: &str) -> u64 {
-    #[derive(Deserialize)]
-    struct Block {
-        #[serde(rename = "type")]
-        kind: Option<String>,
-    }
-    let blocks: Vec<Block> = serde_json::from_str(content).unwrap_or_default();
-    blocks.iter().filter(|block| block.kind.as_deref() == Some("toolCall")).count() as u64
-}
-
 #[cfg(test)]
 mod tests {
+    use agentd_protocol::session::TokenStats;
+
     use super::*;
     use crate::testing::{entry, tree};
 

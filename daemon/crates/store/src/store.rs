@@ -1,7 +1,7 @@
 //! Opens sessions: the tree and the writer together.
 
 use std::{
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Durability, Header, LoadReport, NewSession, SessionTree, SessionWriter, StoreError,
     io::{Disk, FileIo, Io, open_to_read},
-    load::{Loaded, Session, load},
+    load::{Loaded, Session, load, load_file},
     lock::{Notes, StoreContext, open_locked},
     replace::replace,
     session_file_name,
@@ -114,7 +114,8 @@ impl Store {
     /// Opens an existing file. An empty one becomes the session `new`.
     fn open_there(&self, path: &Path, new: Option<NewSession>) -> Result<OpenSession, StoreError> {
         let mut file = open_locked(&*self.0.io, &self.0.notes, path)?;
-        let loaded = load(&mut *file, self.0.max_line_bytes);
+        let len = file.state().map_err(StoreError::io("read the state of", path))?.len;
+        let loaded = load_file(&mut *file, len, self.0.max_line_bytes);
         match (loaded.map_err(StoreError::io("read the session file", path))?, new) {
             (Loaded::Empty, Some(new)) => self.begin(path, new.header()?, file),
             (Loaded::Empty | Loaded::Invalid, _) => Err(StoreError::NotASession { path: path.to_owned() }),
@@ -138,7 +139,9 @@ impl Store {
     /// # Errors
     /// Those of [`Self::open`] but [`StoreError::Locked`]; an empty or missing file is no session.
     pub fn read(&self, path: &Path) -> Result<(SessionTree, LoadReport), StoreError> {
-        self.read_from(path, &mut open_to_read(path)?)
+        let mut file = open_to_read(path)?;
+        let len = file.metadata().map_err(StoreError::io("read the state of", path))?.len();
+        read_session(path, load_file(&mut file, len, self.0.max_line_bytes))
     }
 
     /// Reads the text of a session file from any reader; errors name it `name`.
@@ -150,12 +153,7 @@ impl Store {
         name: &Path,
         reader: &mut dyn Read,
     ) -> Result<(SessionTree, LoadReport), StoreError> {
-        let loaded = load(reader, self.0.max_line_bytes);
-        match loaded.map_err(StoreError::io("read the session file", name))? {
-            Loaded::Empty | Loaded::Invalid => Err(StoreError::NotASession { path: name.to_owned() }),
-            Loaded::TooNew(found) => Err(StoreError::TooNew { path: name.to_owned(), found }),
-            Loaded::Session(session) => Ok((session.tree, session.report)),
-        }
+        read_session(name, load(reader, self.0.max_line_bytes))
     }
 
     /// A session that was put together elsewhere, such as a copied branch, to be kept in `dir`; in memory without one.
@@ -213,6 +211,15 @@ impl Store {
         let mut writer = SessionWriter::open(self.0.clone(), path.to_owned(), file, false);
         writer.write_header(&header)?;
         Ok(OpenSession { tree: SessionTree::new(header), writer, report: LoadReport::default() })
+    }
+}
+
+/// What was read, if it is a session.
+fn read_session(name: &Path, loaded: io::Result<Loaded>) -> Result<(SessionTree, LoadReport), StoreError> {
+    match loaded.map_err(StoreError::io("read the session file", name))? {
+        Loaded::Empty | Loaded::Invalid => Err(StoreError::NotASession { path: name.to_owned() }),
+        Loaded::TooNew(found) => Err(StoreError::TooNew { path: name.to_owned(), found }),
+        Loaded::Session(session) => Ok((session.tree, session.report)),
     }
 }
 

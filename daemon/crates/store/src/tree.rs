@@ -5,7 +5,12 @@ use std::{collections::HashMap, sync::Arc};
 use agentd_protocol::entry::SessionHeader;
 use serde::Deserialize;
 
-use crate::{Entry, EntryKind, Header, NewEntry, ids::new_entry_id, time::iso_timestamp};
+use crate::{
+    Entry, EntryKind, Header, NewEntry, SessionTotals,
+    counts::{EntryCounts, ReadEntry},
+    ids::new_entry_id,
+    time::{iso_timestamp, parse_timestamp},
+};
 
 /// All entries of a session in file order, and the place that the next one will follow.
 ///
@@ -23,6 +28,12 @@ pub struct SessionTree {
     leaf: Option<u32>,
     name: Option<String>,
     labels: HashMap<Arc<str>, Label>,
+    /// The sums over all entries, kept while they come.
+    totals: SessionTotals,
+    /// When the session began, as its header says: Unix milliseconds.
+    begun: Option<i64>,
+    /// What the entries cost that no fork took over: US dollars.
+    own_cost: f64,
 }
 
 /// The outcome of adding an entry of a file.
@@ -58,6 +69,7 @@ impl SessionTree {
     #[must_use]
     pub fn new(header: Header) -> Self {
         Self {
+            begun: parse_timestamp(&header.typed().timestamp),
             header,
             entries: Vec::new(),
             parents: Vec::new(),
@@ -65,6 +77,8 @@ impl SessionTree {
             leaf: None,
             name: None,
             labels: HashMap::new(),
+            totals: SessionTotals::default(),
+            own_cost: 0.0,
         }
     }
 
@@ -76,7 +90,25 @@ impl SessionTree {
 
     /// Replaces the header, for a session whose header came late in the file.
     pub(crate) fn set_header(&mut self, header: Header) {
+        self.begun = parse_timestamp(&header.typed().timestamp);
         self.header = header;
+        self.own_cost = self.entries.iter().map(|entry| self.own_part(entry, &EntryCounts::of(entry))).sum();
+    }
+
+    /// What an entry cost, where no fork took it over: such entries are older than the fork's header. One without a time was made here.
+    fn own_part(&self, entry: &Entry, counts: &EntryCounts) -> f64 {
+        let is_own = || self.begun.zip(entry.timestamp_ms()).is_none_or(|(begun, at)| at >= begun);
+        if counts.spent != 0.0 && is_own() { counts.spent } else { 0.0 }
+    }
+
+    /// The sums over all entries, of every branch.
+    pub(crate) fn totals(&self) -> &SessionTotals {
+        &self.totals
+    }
+
+    /// What the entries cost, in US dollars; without those that a fork took over.
+    pub(crate) fn own_cost(&self) -> f64 {
+        self.own_cost
     }
 
     /// The typed header.
@@ -147,20 +179,21 @@ impl SessionTree {
     /// # Panics
     /// With more than four billion entries.
     pub fn push(&mut self, entry: Entry) {
-        self.place(entry);
+        let counts = EntryCounts::of(&entry);
+        self.place(entry, &counts);
     }
 
     /// Adds an entry of a file, unless an entry with its id is the same byte for byte.
-    pub(crate) fn take(&mut self, entry: Entry) -> Taken {
-        if let Some(at) = self.by_id.get(&entry.id)
-            && self.entry(*at).is_same_line(&entry)
+    pub(crate) fn take(&mut self, read: ReadEntry) -> Taken {
+        if let Some(at) = self.by_id.get(&read.entry.id)
+            && self.entry(*at).is_same_line(&read.entry)
         {
             return Taken { is_repeated: true, ..Taken::default() };
         }
-        self.place(entry)
+        self.place(read.entry, &read.counts)
     }
 
-    fn place(&mut self, mut entry: Entry) -> Taken {
+    fn place(&mut self, mut entry: Entry, counts: &EntryCounts) -> Taken {
         #[expect(clippy::expect_used, reason = "their ids alone would fill more memory than there is")]
         let at = u32::try_from(self.entries.len()).expect("fewer than four billion entries");
         let mut orphan = None;
@@ -176,6 +209,8 @@ impl SessionTree {
             }
         }
         self.notice(&entry);
+        self.totals.add(entry.kind(), counts);
+        self.own_cost += self.own_part(&entry, counts);
         // Not `insert` alone: it would keep the key of an earlier entry with the same id, which is as good.
         let before = self.by_id.insert(Arc::clone(&entry.id), at);
         self.entries.push(entry);
@@ -378,10 +413,10 @@ mod tests {
     fn what_is_repeated_is_taken_once() {
         let mut tree = tree(&["a -", "b a"]);
         let leaf = |tree: &SessionTree| tree.leaf_id().map(str::to_owned);
-        let same = tree.entries()[0].clone();
+        let same = ReadEntry::from(tree.entries()[0].clone());
         assert_eq!(tree.take(same), Taken { is_repeated: true, ..Taken::default() });
         assert_eq!((tree.entries().len(), leaf(&tree)), (2, Some("b".into())));
-        let other = crate::testing::entry("a b", 7);
+        let other = ReadEntry::from(crate::testing::entry("a b", 7));
         assert_eq!(tree.take(other), Taken { has_known_id: true, ..Taken::default() });
         assert_eq!((tree.entries().len(), leaf(&tree)), (3, Some("a".into())));
     }

@@ -19,7 +19,7 @@ use crate::{
     Entry, EntryKind, Header, Role,
     fork::user_text,
     io::open_named,
-    lines::{Content, each_line},
+    lines::each_line,
     spending::{Spending, is_own, spending},
     time::parse_timestamp,
 };
@@ -113,7 +113,7 @@ impl UsageScan {
         let mut passed_over = false;
         each_line(&mut rest, MAX_LINE_BYTES, &mut |line| {
             whole = line.place.byte + line.place.bytes;
-            let Content::Bytes(bytes) = line.content else { return };
+            let Some(bytes) = line.content.bytes() else { return };
             if !is_session && !passed_over {
                 match std::str::from_utf8(bytes).ok().and_then(Header::parse) {
                     Some(header) => {

@@ -13,6 +13,7 @@ mod bash;
 mod blocking;
 mod edit;
 mod errno;
+mod file_changes;
 mod file_queue;
 mod find;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -24,6 +25,7 @@ mod kernel;
 mod limits;
 mod ls;
 pub mod operations;
+mod output_meta;
 mod path;
 mod plan;
 mod processes;
@@ -31,6 +33,8 @@ mod read;
 mod real_path;
 mod search;
 mod session_folder;
+mod ssh;
+mod syntax;
 #[cfg(test)]
 mod testing;
 mod todo;
@@ -40,9 +44,11 @@ mod write;
 
 pub use ask::{AskTool, AskUser, UserAnswer};
 pub use bash::{
-    BackgroundFeature, BashFeatures, BashOptions, BashTool, Interception, IsActive, tail_details, tail_text,
+    BackgroundFeature, BashFeatures, BashOptions, BashTool, Interception, IsActive, JobRecorder, JobsFeature,
+    JobsSwitch, Recorded, has_own_shell, tail_details, tail_text,
 };
 pub use edit::{EditTool, edited_text};
+pub use file_changes::{ChangeJournals, ChangePlace, FileChange, ReadFile, TakenBack};
 pub use file_queue::{FileQueue, FileTicket, FileTurn};
 pub use find::{Find, FindTool};
 pub use grep::{Grep, GrepTool};
@@ -50,10 +56,15 @@ pub use limits::{MAX_BYTES, MAX_LINES};
 pub use ls::{Ls, LsTool};
 pub use path::resolve_path_argument;
 pub use plan::{PlanReview, ProposePlanTool, ProposedPlan, Successor};
-pub use processes::process_tools;
-pub use read::{ReadTool, UrlContent, UrlReader};
+pub use processes::{job_end_text, job_line, job_state_text, kill_process, process_tools, write_input};
+pub use read::{LineSuffix, ReadHow, ReadTool, SessionUrls, UrlContent, UrlReader, UrlSource, UrlWritten};
 pub use search::{SearchKind, SearchTool};
 pub use session_folder::SessionFolder;
+pub use ssh::{RemoteHost, RemoteHostOptions, RemoteHosts, SshTool, SshUrls};
+pub use syntax::{
+    ApprovalFuture, AstEditOptions, AstEditTool, AstGrepTool, ChangeApproval, ProposedChange, SyntaxLimits,
+    SyntaxProgram,
+};
 pub use todo::{TodoList, TodoTool};
 pub use truncate::{TextLimits, count_lines, format_size, truncate_head, truncate_tail};
 pub use undo::{CommandWatch, explain_gap};

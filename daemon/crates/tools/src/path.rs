@@ -3,8 +3,10 @@
 use std::{
     ffi::OsString,
     os::unix::ffi::OsStringExt,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
+
+use agentd_protocol::plain_path::without_dots;
 
 /// A path argument that is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +57,7 @@ pub(crate) fn resolve(argument: &str, base: Base<'_>) -> Result<PathBuf, PathErr
         _ if text.starts_with("file://") => from_url(&text)?,
         _ => PathBuf::from(text),
     };
-    Ok(normalize(&base.cwd.join(path)))
+    Ok(without_dots(&base.cwd.join(path)))
 }
 
 /// The absolute path of a tool's path argument, as the tools of a session resolve it.
@@ -69,22 +71,6 @@ pub fn resolve_path_argument(argument: &str, cwd: &Path, home: &Path) -> Result<
 /// Unicode spaces that look like the plain one.
 fn is_space(c: char) -> bool {
     matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
-}
-
-/// Removes `.` and `..` from an absolute path by its text alone, so that paths through missing folders work.
-fn normalize(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            // At the root `..` does nothing, as in the file system.
-            Component::ParentDir => {
-                normal.pop();
-            }
-            part => normal.push(part),
-        }
-    }
-    normal
 }
 
 fn from_url(url: &str) -> Result<PathBuf, PathError> {
@@ -125,6 +111,8 @@ fn hex(digit: &u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Component;
+
     use proptest::prelude::*;
 
     use super::*;

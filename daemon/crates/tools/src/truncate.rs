@@ -5,7 +5,7 @@ use agentd_protocol::{
     tool::{TruncatedBy, Truncation},
 };
 
-use crate::limits::{MAX_BYTES, MAX_LINES};
+use crate::limits::{GREP_LINE_UNITS, MAX_BYTES, MAX_LINES};
 
 /// How much text is kept; whichever limit is met first counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +154,22 @@ impl Total {
             max_bytes: limits.bytes as u64,
         }
     }
+}
+
+/// The beginning of a line that is longer than a search shows, and whether it is.
+pub(crate) fn cut_line(line: &str) -> (&str, bool) {
+    // A character has at most as many units as bytes.
+    if line.len() <= GREP_LINE_UNITS {
+        return (line, false);
+    }
+    let mut units = 0;
+    for (at, character) in line.char_indices() {
+        units += character.len_utf16();
+        if units > GREP_LINE_UNITS {
+            return (&line[..at], true);
+        }
+    }
+    (line, false)
 }
 
 #[cfg(test)]

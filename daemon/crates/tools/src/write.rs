@@ -7,7 +7,10 @@ use std::{
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_checkpoints::SessionCheckpoints;
-use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
+use agentd_protocol::{
+    agent_mode::LOCAL_URL,
+    tool::{ConstrainedSampling, ToolResult, ToolSpec},
+};
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +20,7 @@ use crate::{
     file_queue::FileQueue,
     home::Home,
     operations::{FileHost, FileSystem, LocalHost},
+    read::{SessionUrls, scheme},
     session_folder::{SessionFolder, Use, own_file},
     undo::explain_gap,
 };
@@ -28,13 +32,21 @@ pub struct WriteTool {
     host: Arc<dyn FileHost>,
     undo: Option<Arc<SessionCheckpoints>>,
     own: Option<SessionFolder>,
+    urls: SessionUrls,
 }
 
 impl WriteTool {
     /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
     #[must_use]
     pub fn new(queue: FileQueue) -> Self {
-        Self { queue, home: Home::default(), host: Arc::new(LocalHost), undo: None, own: None }
+        Self {
+            queue,
+            home: Home::default(),
+            host: Arc::new(LocalHost),
+            undo: None,
+            own: None,
+            urls: SessionUrls::default(),
+        }
     }
 
     /// Sets the session's home directory, which `~` means in paths.
@@ -56,6 +68,21 @@ impl WriteTool {
     pub fn with_own_files(mut self, folder: SessionFolder) -> Self {
         self.own = Some(folder);
         self
+    }
+
+    /// Sets the URLs that are no files.
+    #[must_use]
+    pub fn with_urls(mut self, urls: SessionUrls) -> Self {
+        self.urls = urls;
+        self
+    }
+
+    /// The error of a URL of a scheme that there is not.
+    fn unknown_scheme(&self, scheme: &str) -> ToolError {
+        let mut known: Vec<String> =
+            std::iter::once(LOCAL_URL.to_owned()).chain(self.urls.starts(true)).collect();
+        known.sort();
+        ToolError(format!("Unknown URL scheme: {scheme}://. write knows {}.", known.join(", ")))
     }
 
     /// Sets what keeps the changes of files; by default nothing does.
@@ -110,6 +137,11 @@ impl Tool for WriteTool {
         let ticket = self.queue.ticket();
         Box::pin(async move {
             let WriteArguments { path: given, content } = arguments::parse(invocation.arguments)?;
+            if let Some((urls, rest)) = self.urls.find(&given) {
+                // It is no file that others wait for.
+                drop(ticket);
+                return urls.write(rest, content, &invocation.cancel).await;
+            }
             let (mut host, mut undo) = (Arc::clone(&self.host), self.undo.clone());
             let path = match own_file(self.own.as_ref(), &given, Use::Written).await? {
                 Some(path) => {
@@ -120,6 +152,8 @@ impl Tool for WriteTool {
                 None => self.home.resolve(&given, &invocation.cwd, &*host)?,
             };
             let cancel = invocation.cancel;
+            let is_url = !given.starts_with(LOCAL_URL);
+            let unknown = scheme(&given).filter(|_| is_url).map(|scheme| self.unknown_scheme(scheme));
             let turn = blocking::enter(ticket, &*host, &path, &cancel, |error| {
                 ToolError(errno::describe(error, "open", &path))
             })
@@ -127,6 +161,14 @@ impl Tool for WriteTool {
             let files = host.files(&cancel);
             let call_id = invocation.call_id;
             blocking::run(move || {
+                // What names a file, or one in a folder that is there, is a path all the same.
+                let is_path = |path: &Path| files.about(path).is_ok();
+                if let Some(unknown) = unknown
+                    && !is_path(&path)
+                    && !path.parent().is_some_and(is_path)
+                {
+                    return Err(unknown);
+                }
                 let write = || write(&*files, &path, &content, &cancel);
                 let (done, gap) = match &undo {
                     Some(undo) => undo.change_file(Some(&call_id), "write", turn.real_path(), write),

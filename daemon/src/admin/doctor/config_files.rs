@@ -138,12 +138,9 @@ pub(super) fn resources(context: &Context, found: &LoadedSetup) -> Vec<Check> {
         // Its faults are told with the packages.
         &mut Vec::new(),
     );
-    let disabled: Vec<String> = settings
-        .settings
-        .discovery
-        .iter()
-        .flat_map(|it| it.disabled_items.clone().unwrap_or_default())
-        .collect();
+    let of_discovery = settings.settings.discovery.clone().unwrap_or_default();
+    let disabled = of_discovery.disabled_items.unwrap_or_default();
+    let included_skills = of_discovery.include_skills.unwrap_or_default();
     let capabilities = discovered(context, found);
     let query = ResourceQuery {
         agent_dir,
@@ -157,6 +154,7 @@ pub(super) fn resources(context: &Context, found: &LoadedSetup) -> Vec<Check> {
         // Nothing runs here.
         of_extensions: &ExtensionResources::default(),
         disabled: &disabled,
+        included_skills: &included_skills,
     };
     let loaded = load_resources(&query, &capabilities.resources());
     let instructions = context_files(ContextQuery {

@@ -5,6 +5,7 @@ mod config_files;
 mod folders;
 mod hooks;
 mod keys;
+mod lsp;
 mod mcp;
 mod models;
 mod packages;
@@ -85,6 +86,7 @@ fn files(context: &Context, found: Option<&LoadedSetup>) -> Vec<Check> {
             checks.push(models::default_model(found));
             checks.push(folders::sessions(context, found));
             checks.extend(mcp::check(context, found));
+            checks.extend(lsp::check(context, found));
             checks.extend(hooks::check(context, found));
             checks.extend(telemetry::check(context, found));
         }
@@ -92,6 +94,7 @@ fn files(context: &Context, found: Option<&LoadedSetup>) -> Vec<Check> {
     }
     checks.push(program::processes());
     checks.push(program::sandbox(found.map(|found| &found.settings.settings)));
+    checks.extend(program::syntax(found.map(|found| &found.settings.settings)));
     checks.push(folders::temp(&context.environment));
     checks
 }

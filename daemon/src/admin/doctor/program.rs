@@ -14,6 +14,7 @@ use agentd_protocol::{
     settings::{SandboxMode, Settings},
 };
 use agentd_session::SupportCache;
+use agentd_tools::SyntaxProgram;
 use tokio_util::sync::CancellationToken;
 
 use super::check::CheckName;
@@ -22,6 +23,7 @@ use crate::admin::Context;
 const VERSION: CheckName = CheckName("version", "agentd");
 const PROXY: CheckName = CheckName("proxy", "proxy");
 const SHELL: CheckName = CheckName("shell", "shell");
+const SYNTAX: CheckName = CheckName("syntax", "syntax");
 pub(super) const PROCESSES: CheckName = CheckName("processes", "processes");
 const SANDBOX: CheckName = CheckName("sandbox", "sandbox");
 
@@ -73,6 +75,18 @@ pub(super) fn proxy(environment: &Environment) -> Check {
 
 fn are(names: &[&str]) -> String {
     format!("{} {}", names.join(" and "), if names.len() == 1 { "is" } else { "are" })
+}
+
+/// The program that parses for the tools `ast_grep` and `ast_edit`, where it is missing and not declined by the settings. Blocks.
+pub(super) fn syntax(settings: Option<&Settings>) -> Option<Check> {
+    let path = SyntaxProgram::path_beside_this_program()?;
+    let wanted = settings.and_then(|settings| settings.syntax.as_ref()?.enabled);
+    if path.is_file() || wanted == Some(false) {
+        return None;
+    }
+    let detail = format!("{} is missing: sessions have no ast_grep and ast_edit", path.display());
+    let advice = "Install it beside agentd, or set syntax.enabled to false.";
+    Some(if wanted == Some(true) { SYNTAX.warning(detail, advice) } else { SYNTAX.ok_but(detail, advice) })
 }
 
 /// By which means commands are owned and limited on this system. Blocks for a moment.

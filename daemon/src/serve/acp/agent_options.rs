@@ -7,8 +7,12 @@ use crate::cli::HostOptions;
 /// What the protocol has to know of the command line.
 pub(super) fn agent_options(options: &HostOptions) -> AgentOptions {
     // Editors show the list as a plan.
-    let session_args =
-        options.session_args.iter().cloned().chain(["--todo", "--task"].map(str::to_owned)).collect();
+    let session_args = options
+        .session_args
+        .iter()
+        .cloned()
+        .chain(["--todo", "--task", "--async", "--lsp", "--web", "--syntax"].map(str::to_owned))
+        .collect();
     AgentOptions {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         session_args,

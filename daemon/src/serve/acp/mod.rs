@@ -15,7 +15,10 @@ use agentd_tools::operations::EditorAccess;
 
 pub use self::login::log_in;
 use self::{agent_options::agent_options, editor_link::EditorLink, translator::AcpTranslator};
-use super::{relay, runtime::run};
+use super::{
+    relay,
+    runtime::{Workers, run},
+};
 use crate::{cli::HostOptions, logging::complain};
 
 /// Serves until the input ends or a signal comes.
@@ -29,7 +32,7 @@ pub fn acp(options: HostOptions) -> ExitCode {
         let agent = AgentOptions { env: Some(environment()), ..agent };
         return relay::shared(&options, AcpTranslator::new(agent, None));
     }
-    run(async {
+    run(Workers::Several, async {
         let (link, requests) = EditorLink::new();
         let link = Arc::new(link);
         let editor = EditorAccess { files: Arc::clone(&link) as _, terminals: Arc::clone(&link) as _ };

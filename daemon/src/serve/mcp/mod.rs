@@ -9,7 +9,10 @@ use agentd_connect::environment;
 use agentd_mcp_server::ServerOptions;
 
 use self::translator::McpTranslator;
-use super::{relay, runtime::run};
+use super::{
+    relay,
+    runtime::{Workers, run},
+};
 use crate::{cli::HostOptions, logging::complain};
 
 /// Serves until the input ends or a signal comes.
@@ -29,6 +32,6 @@ pub fn mcp(options: HostOptions) -> ExitCode {
     if options.shared {
         relay::shared(&options, translator)
     } else {
-        run(relay::own(options, None, translator))
+        run(Workers::CallingThread, relay::own(options, None, translator))
     }
 }

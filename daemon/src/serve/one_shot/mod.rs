@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use self::conversation::{Conversation, plain};
 use super::{
     retry_locked_open::retry_locked_open,
-    runtime::{FAILED, Signals, check_file_limit, fail, not_opened, run, tell_of},
+    runtime::{FAILED, Signals, Workers, check_file_limit, fail, not_opened, run, tell_of},
 };
 use crate::{
     cli::{OnEof, OneShotFormat, OneShotOptions},
@@ -44,7 +44,7 @@ pub fn one_shot(options: OneShotOptions) -> ExitCode {
     }
     // Before the runtime starts: reading stdin may take any time.
     match read_prompts(&options) {
-        Ok(prompts) => run(observe(options, prompts)),
+        Ok(prompts) => run(Workers::CallingThread, observe(options, prompts)),
         Err(message) => fail(&message, FAILED),
     }
 }
@@ -115,8 +115,7 @@ async fn serve(
         (OneShotFormat::Json, Some(handle)) => handle.header().await,
         _ => None,
     };
-    let stdout =
-        Output::start(std::io::stdout()).map_err(|error| format!("Error: cannot start a thread: {error}"))?;
+    let stdout = Output::to_stdout().map_err(|error| format!("Error: cannot start a thread: {error}"))?;
     let (client, lines, output) = in_process_pair();
     let connection = Connection {
         daemon: Arc::clone(&daemon),

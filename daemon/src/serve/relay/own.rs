@@ -22,7 +22,7 @@ use crate::{
     hub::{DaemonContext, SessionRegistry, ShutdownSwitch, hosting_subagents},
     limits::{STDIO_SIGNAL_GRACE, TELEMETRY_FLUSH},
     telemetry::DaemonTelemetry,
-    transport::{LineBudget, Output, in_process_pair, read_lines},
+    transport::{LineBudget, Output, in_process_pair, read_stdin},
 };
 
 /// Serves, with telemetry until the end where it is on. `editor` is the host's, for the tools of its sessions.
@@ -69,8 +69,7 @@ async fn serve(
     let place = (&base.environment, base.compat, &*base.cwd);
     let _sweeping = sweep_in_background(limits.outputs, registry.outputs(), place, FirstSweep::Later);
     let budget = LineBudget::new(memory, limits.line_idle).client();
-    let pipes = read_lines(std::io::stdin(), limits.max_line_bytes, budget)
-        .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
+    let pipes = read_stdin(limits.max_line_bytes, budget).and_then(|lines| Ok((lines, Output::to_stdout()?)));
     let (lines, output) = pipes.map_err(|error| format!("Error: cannot start a thread: {error}"))?;
     let host = HostPipes { lines, output, max_line_bytes: limits.max_line_bytes };
     let (client, commands, events) = in_process_pair();

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     cli::HostOptions,
-    transport::{LineBudget, Output, read_lines},
+    transport::{LineBudget, Output, read_stdin},
 };
 
 /// The exit code when the daemon cannot be reached or started, or the connection to it is lost.
@@ -52,8 +52,8 @@ async fn serve(options: &HostOptions, translator: impl Translator) -> ExitCode {
     };
     // The daemon limits what it sends, and the host's lines are limited one by one.
     let budget = || LineBudget::new(MemoryAccount::default(), None).client();
-    let pipes = read_lines(std::io::stdin(), DEFAULT_MAX_LINE_BYTES, budget())
-        .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
+    let pipes =
+        read_stdin(DEFAULT_MAX_LINE_BYTES, budget()).and_then(|lines| Ok((lines, Output::to_stdout()?)));
     let (lines, output) = match pipes {
         Ok(pipes) => pipes,
         Err(error) => return fail(&format!("Error: cannot start a thread: {error}"), FAILED),

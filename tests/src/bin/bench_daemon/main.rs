@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod agentctl;
+mod children;
 mod clients;
 mod mcp;
 mod process;
@@ -31,6 +32,7 @@ const SCENARIOS: &[Scenario] = &[
     ("latency", "from the model server's byte to the client's", process::run_latency),
     ("fan-out", "one answer for many clients, and the floor", clients::run_fan_out),
     ("crowd", "many sessions at work at once", clients::run_crowd),
+    ("children", "subagents: their start, their memory, their events for one watcher", children::run),
     ("prompt", "agentctl prompt, as a shell sees it", agentctl::run_prompt),
     ("chat", "the interactive client on a long conversation", agentctl::run_chat),
     ("mcp", "tools of MCP servers, and servers that nothing needs", mcp::run),

@@ -42,9 +42,15 @@ pub(crate) fn make(release: &Release) -> Outcome<(String, Vec<u8>)> {
     Ok((format!("agentd_{}_{architecture}.deb", release.version), package))
 }
 
+/// What lintian takes for something else.
+const OVERRIDES: &str = "\
+# The reader of PDF files, which is written in Rust, has the names of tables and errors of fonts that FreeType has.
+agentd: embedded-library freetype [usr/bin/agentd]
+";
+
 fn files(release: &Release) -> Outcome<Files> {
     let mut files = Files::default();
-    for (name, content) in release.programs.both() {
+    for (name, content) in release.programs.each() {
         files.add_program(format!("usr/bin/{name}"), content);
     }
     for (name, page) in release.pages.iter() {
@@ -53,6 +59,7 @@ fn files(release: &Release) -> Outcome<Files> {
     for (shell, script) in release.completions.iter() {
         files.add(format!("usr/share/{}", shell.debian_path()), script.clone());
     }
+    files.add("usr/share/lintian/overrides/agentd".to_owned(), OVERRIDES.as_bytes().to_vec());
     let doc = "usr/share/doc/agentd";
     files.add(format!("{doc}/copyright"), copyright(release)?);
     files.add(format!("{doc}/changelog.gz"), gzip_best(changelog(release).as_bytes())?);

@@ -1,4 +1,4 @@
-//! The crates that the two programs are built from, as cargo resolves them for one target.
+//! The crates that the programs are built from, as cargo resolves them for one target.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,9 +9,6 @@ use std::{
 use cargo_metadata::{Metadata, MetadataCommand, Package};
 
 use crate::outcome::{About as _, Outcome, fail};
-
-/// The packages of the programs.
-pub(crate) const PROGRAMS: [&str; 2] = ["agentd", "agentctl"];
 
 /// Name and version of a crate.
 pub(crate) type CrateId = (String, String);
@@ -90,7 +87,7 @@ fn tree(root: &Path, target: &str, edges: &str) -> Outcome<BTreeMap<CrateId, BTr
     let mut command = Command::new(super::programs::cargo());
     command.args(["tree", "--locked", "--target", target, "--edges", edges, "--prefix", "depth"]);
     command.args(["--format", "|{p}"]).current_dir(root);
-    for program in PROGRAMS {
+    for program in super::programs::PACKAGES {
         command.args(["--package", program]);
     }
     let output = command.output().about("cargo tree")?;

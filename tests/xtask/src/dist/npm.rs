@@ -30,7 +30,7 @@ pub(crate) fn platform(release: &Release) -> Outcome<(String, Vec<u8>)> {
     // Without it yarn would leave the programs in an archive, where they cannot be run.
     manifest.insert("preferUnplugged".to_owned(), json!(true));
     let mut files = release.licences()?;
-    for (program, content) in release.programs.both() {
+    for (program, content) in release.programs.each() {
         files.add_program(format!("bin/{program}"), content);
     }
     let readme = format!(

@@ -1,4 +1,4 @@
-//! The two programs of a release: built, or taken as they are; without symbols.
+//! The programs of a release: built, or taken as they are; without symbols.
 
 use std::{
     env,
@@ -12,10 +12,15 @@ use crate::outcome::{About as _, Outcome, fail};
 
 use super::elf::{self, LibC, Machine, Needs};
 
-/// Both programs for one platform.
+/// The packages of the programs.
+pub(crate) const PACKAGES: [&str; 3] = ["agentd", "agentctl", "agentd-syntax-program"];
+
+/// The programs for one platform.
 pub(crate) struct Programs {
     pub(crate) agentd: Vec<u8>,
     pub(crate) agentctl: Vec<u8>,
+    /// `agentd-syntax`, which agentd looks for beside itself.
+    pub(crate) syntax: Vec<u8>,
     pub(crate) needs: Needs,
     /// Their folder, from which they can be run.
     pub(crate) folder: PathBuf,
@@ -33,8 +38,12 @@ impl Programs {
     }
 
     /// Names and contents.
-    pub(crate) fn both(&self) -> [(&'static str, &[u8]); 2] {
-        [("agentctl", self.agentctl.as_slice()), ("agentd", self.agentd.as_slice())]
+    pub(crate) fn each(&self) -> [(&'static str, &[u8]); 3] {
+        [
+            ("agentctl", self.agentctl.as_slice()),
+            ("agentd", self.agentd.as_slice()),
+            ("agentd-syntax", self.syntax.as_slice()),
+        ]
     }
 
     /// Whether they can be run here.
@@ -70,8 +79,9 @@ pub(crate) fn read(folder: &Path, work: &Path) -> Outcome<Programs> {
     let folder = folder.canonicalize().at(folder)?;
     let (agentd, needs) = read_one(&folder.join("agentd"), work)?;
     let (agentctl, other) = read_one(&folder.join("agentctl"), work)?;
-    let needs = needs.with(&other).at(&folder)?;
-    Ok(Programs { agentd, agentctl, needs, folder })
+    let (syntax, third) = read_one(&folder.join("agentd-syntax"), work)?;
+    let needs = needs.with(&other).at(&folder)?.with(&third).at(&folder)?;
+    Ok(Programs { agentd, agentctl, syntax, needs, folder })
 }
 
 fn read_one(path: &Path, work: &Path) -> Outcome<(Vec<u8>, Needs)> {
@@ -98,7 +108,8 @@ fn read_one(path: &Path, work: &Path) -> Outcome<(Vec<u8>, Needs)> {
 pub(crate) fn build(root: &Path, target_folder: &Path) -> Outcome<PathBuf> {
     let target_folder = target_folder.join("dist-build");
     let mut command = Command::new(cargo());
-    command.args(["build", "--release", "--locked", "--package", "agentd", "--package", "agentctl"]);
+    command.args(["build", "--release", "--locked"]);
+    command.args(PACKAGES.iter().flat_map(|program| ["--package", program]));
     command.arg("--target-dir").arg(&target_folder).current_dir(root);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags(root)?).env_remove("RUSTFLAGS");
     run(&mut command)?;

@@ -162,7 +162,7 @@ fn version(root: &Path, here: &Programs) -> Outcome<String> {
     let Some(version) = agentd.map(|package| package.version.to_string()) else {
         return fail("the workspace has no package agentd");
     };
-    for program in dependencies::PROGRAMS {
+    for (program, _) in here.each() {
         let said = String::from_utf8_lossy(&here.output(program, &["--version"])?).trim().to_owned();
         if said.split(' ').nth(1) != Some(&version) {
             return fail(format!("the workspace has version {version}, the program says: {said}"));
@@ -171,7 +171,7 @@ fn version(root: &Path, here: &Programs) -> Outcome<String> {
     Ok(version)
 }
 
-/// The manual pages that agentctl writes, and one of agentd, made of its help.
+/// The manual pages that agentctl writes, and those of the other programs, made of their help.
 fn pages(here: &Programs, version: &str, work: &Path) -> Outcome<BTreeMap<String, Vec<u8>>> {
     let folder = work.join("man");
     here.output("agentctl", &["man", "--out", &folder.to_string_lossy()])?;
@@ -184,26 +184,30 @@ fn pages(here: &Programs, version: &str, work: &Path) -> Outcome<BTreeMap<String
     if pages.len() < 2 {
         return fail("agentctl wrote no manual pages");
     }
-    let help = here.output("agentd", &["--help"])?;
-    pages.insert("agentd".to_owned(), page_of_help(version, &String::from_utf8_lossy(&help))?.into_bytes());
+    for program in ["agentd", "agentd-syntax"] {
+        let help = here.output(program, &["--help"])?;
+        let page = page_of_help(program, version, &String::from_utf8_lossy(&help))?;
+        pages.insert(program.to_owned(), page.into_bytes());
+    }
     Ok(pages)
 }
 
 /// A manual page of a help text: its first line is `NAME - what it is`, its first paragraph the synopsis.
-fn page_of_help(version: &str, help: &str) -> Outcome<String> {
+fn page_of_help(program: &str, version: &str, help: &str) -> Outcome<String> {
     let mut paragraphs = help.splitn(3, "\n\n");
     let parts = (paragraphs.next(), paragraphs.next(), paragraphs.next());
     let (Some(title), Some(usage), Some(rest)) = parts else {
-        return fail("the help of agentd has another form than its manual page is made of");
+        return fail(format!("the help of {program} has another form than its manual page is made of"));
     };
     let Some(usage) = usage.strip_prefix("Usage: ") else {
-        return fail("the help of agentd does not begin with its usage");
+        return fail(format!("the help of {program} does not begin with its usage"));
     };
     let usage: Vec<&str> = usage.lines().map(str::trim_start).collect();
     let as_is = |text: &str| text.lines().map(escaped).collect::<Vec<_>>().join("\n");
     Ok(format!(
-        ".TH AGENTD 1 \"\" \"agentd {version}\" \"agentd\"\n.SH NAME\n{}\n.SH SYNOPSIS\n.nf\n{}\n.fi\n.SH DESCRIPTION\n.nf\n{}\n.fi\n\
+        ".TH {} 1 \"\" \"agentd {version}\" \"agentd\"\n.SH NAME\n{}\n.SH SYNOPSIS\n.nf\n{}\n.fi\n.SH DESCRIPTION\n.nf\n{}\n.fi\n\
          .SH \"SEE ALSO\"\n.BR agentctl (1)\n",
+        program.to_uppercase(),
         escaped(title),
         as_is(&usage.join("\n")),
         as_is(rest.trim_end()),
@@ -223,10 +227,10 @@ mod tests {
     #[test]
     fn a_page_is_made_of_a_help_text() {
         let help = "agentd - the daemon\n\nUsage: agentd [serve]\n       agentd --stdio\n\nIt's here.\n.\n\n  -p  \\n";
-        let page = page_of_help("1.0", help).unwrap();
+        let page = page_of_help("agentd", "1.0", help).unwrap();
         assert!(page.contains(".SH NAME\nagentd \\- the daemon\n"), "{page}");
         assert!(page.contains(".nf\nagentd [serve]\nagentd \\-\\-stdio\n.fi"), "{page}");
         assert!(page.contains("It\\(aqs here.\n\\&.\n\n  \\-p  \\en\n.fi"), "{page}");
-        assert!(page_of_help("1.0", "agentd\n").is_err());
+        assert!(page_of_help("agentd", "1.0", "agentd\n").is_err());
     }
 }

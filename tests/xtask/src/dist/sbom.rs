@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 
 use super::{
     archive,
-    dependencies::{Crate, CrateId, PROGRAMS},
+    dependencies::{Crate, CrateId},
+    programs::PACKAGES,
 };
 
 /// A document that names every crate of the programs, with its licence, its hash and what it uses. Crates that only help to build them
 /// have the scope `excluded`.
 pub(crate) fn document(version: &str, epoch: u64, crates: &BTreeMap<CrateId, Crate>) -> Value {
     let roots: Vec<String> =
-        crates.keys().filter(|(name, _)| PROGRAMS.contains(&name.as_str())).map(reference).collect();
+        crates.keys().filter(|(name, _)| PACKAGES.contains(&name.as_str())).map(reference).collect();
     let product = format!("pkg:generic/agentd@{version}");
     let mut dependencies = vec![json!({"ref": product, "dependsOn": roots})];
     dependencies.extend(crates.iter().map(|(id, one)| {
@@ -43,7 +44,7 @@ pub(crate) fn document(version: &str, epoch: u64, crates: &BTreeMap<CrateId, Cra
 }
 
 fn component((id, one): (&CrateId, &Crate)) -> Value {
-    let is_program = PROGRAMS.contains(&id.0.as_str());
+    let is_program = PACKAGES.contains(&id.0.as_str());
     let mut component = json!({
         "type": if is_program { "application" } else { "library" },
         "bom-ref": reference(id),

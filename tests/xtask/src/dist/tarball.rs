@@ -16,7 +16,7 @@ pub(crate) const INSTALL_SCRIPT: &str = include_str!("../../files/install.sh");
 /// When a file that goes into it cannot be read.
 pub(crate) fn make(release: &Release) -> Outcome<(String, Vec<u8>)> {
     let mut files = Files::default();
-    for (name, content) in release.programs.both() {
+    for (name, content) in release.programs.each() {
         files.add_program(format!("bin/{name}"), content);
     }
     files.add_below("share", &release.share());

@@ -21,7 +21,7 @@ pub(crate) fn make(release: &Release) -> Outcome<(String, Vec<u8>)> {
     let begin = format!("{name}-{}", release.version);
     let tags = tags(&release.programs.needs);
     let mut files = Files::default();
-    for (program, content) in release.programs.both() {
+    for (program, content) in release.programs.each() {
         files.add_program(format!("{begin}.data/scripts/{program}"), content);
     }
     files.add_below(&format!("{begin}.data/data/share"), &release.share());

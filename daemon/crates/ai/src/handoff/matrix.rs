@@ -95,6 +95,16 @@ impl Listener {
 
     /// The body of the request for a transcript.
     async fn body(&mut self, model: Model, messages: Vec<Json<Message>>) -> Value {
+        self.body_of(model, messages, |request| request).await
+    }
+
+    /// The same of a changed request.
+    async fn body_of(
+        &mut self,
+        model: Model,
+        messages: Vec<Json<Message>>,
+        change: impl FnOnce(Request) -> Request,
+    ) -> Value {
         let api = model.api.clone();
         let credentials = Credentials {
             api_key: Some(Secret::new(TOKEN)),
@@ -118,13 +128,58 @@ impl Listener {
             ..Request::new(Arc::new(model), messages)
         };
         let provider = ProviderRegistry::builtin().get(&api).unwrap();
-        let mut deltas = provider.stream(request, CancellationToken::new());
+        let mut deltas = provider.stream(change(request), CancellationToken::new());
         let mut last = None;
         while let Some(delta) = deltas.next().await {
             last = Some(delta);
         }
         let body = self.bodies.try_recv().unwrap_or_else(|_| panic!("{api} sent nothing: {last:?}"));
         serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{api}: {error}"))
+    }
+}
+
+/// What a body says of the tool that has to be called.
+fn forced(body: &Value) -> Option<&Value> {
+    let calling = &body["toolConfig"]["functionCallingConfig"];
+    [&body["tool_choice"], &body["toolConfig"]["toolChoice"], calling]
+        .into_iter()
+        .find(|choice| choice.is_object())
+}
+
+#[tokio::test]
+async fn a_model_is_made_to_call_a_tool_where_its_api_can_do_that() {
+    let function = json!({"type": "function", "function": {"name": "bash"}});
+    let named = json!({"type": "function", "name": "bash"});
+    let allowed = json!({"mode": "ANY", "allowedFunctionNames": ["bash"]});
+    let mut listener = Listener::start().await;
+    for api in apis() {
+        let id = ids(&api)[0];
+        // With thinking off, and with thinking.
+        let expected = match api.as_str() {
+            "openai-completions" | "mistral-conversations" => [Some(&function), Some(&function)],
+            "google-generative-ai" | "google-vertex" => [Some(&allowed), Some(&allowed)],
+            "anthropic-messages" => [Some(&json!({"type": "tool", "name": "bash"})), None],
+            "bedrock-converse-stream" => [Some(&json!({"tool": {"name": "bash"}})), None],
+            _ => [Some(&named), Some(&named)],
+        };
+        let messages = |tools: Value| -> Vec<Json<Message>> {
+            serde_json::from_value(json!([
+                {"role": "system", "content": "Be careful.", "toolsAdded": tools, "timestamp": 0},
+                {"role": "user", "content": "Go.", "timestamp": 1},
+            ]))
+            .unwrap()
+        };
+        for (level, expected) in [ThinkingLevel::Off, ThinkingLevel::High].into_iter().zip(expected) {
+            let change =
+                |request| Request { thinking_level: level, forced_tool: Some("bash".to_owned()), ..request };
+            let model = || model(&api, id, &listener.base_url.clone());
+            let (model, bare) = (model(), model());
+            let body = listener.body_of(model, messages(tools()), change).await;
+            assert_eq!(forced(&body), expected, "{api} at {level:?}: {body}");
+            // Where there are no tools, nobody is asked to call one.
+            let body = listener.body_of(bare, messages(json!([])), change).await;
+            assert_eq!(forced(&body), None, "{api}: {body}");
+        }
     }
 }
 

@@ -63,6 +63,9 @@ pub enum LoginError {
     /// An endpoint gave nothing.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// A login that something else than agentd runs has failed: why.
+    #[error("{0}")]
+    Outside(String),
     /// It worked, and could not be stored.
     #[error("{0}")]
     NotStored(String),

@@ -40,11 +40,16 @@ pub struct FinishedLogin {
     pub provider: String,
     /// True if there was an entry before.
     pub replaced: bool,
+    /// The number of the provider's models on offer, where only the session knows them that the login belongs to.
+    pub models: Option<u64>,
 }
 
 /// The logins that are under way in a daemon; cheap to clone.
 #[derive(Clone, Default)]
-pub struct Logins(Arc<Mutex<HashMap<String, Arc<Open>>>>);
+pub struct Logins(pub(super) AllLogins);
+
+/// The logins, by their ids.
+pub(super) type AllLogins = Arc<Mutex<HashMap<String, Arc<Open>>>>;
 
 impl fmt::Debug for Logins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,18 +57,54 @@ impl fmt::Debug for Logins {
     }
 }
 
-struct Open {
+/// How a login has ended, once it has.
+pub(super) type Outcome = Option<Result<FinishedLogin, LoginError>>;
+
+pub(super) struct Open {
     provider: String,
-    /// The code that can be pasted; `None` for a flow that takes none.
-    expected: Option<ExpectedCallback>,
-    pasted: mpsc::Sender<Callback>,
-    outcome: watch::Receiver<Option<Result<FinishedLogin, LoginError>>>,
-    work: AbortHandle,
+    /// The code that can be pasted, and who takes it; `None` for a flow that takes none.
+    pasted: Option<(ExpectedCallback, mpsc::Sender<Callback>)>,
+    outcome: watch::Receiver<Outcome>,
+    work: LoginWork,
     waiters: AtomicUsize,
 }
 
+/// What works for a login.
+pub(super) enum LoginWork {
+    /// A task of [`Logins`].
+    Own(AbortHandle),
+    /// Something else, which is told where it is given up.
+    Outside(watch::Sender<bool>),
+}
+
+impl LoginWork {
+    fn stop(&self) {
+        match self {
+            Self::Own(task) => task.abort(),
+            Self::Outside(cancelled) => drop(cancelled.send_replace(true)),
+        }
+    }
+}
+
+impl Open {
+    /// A login of something else than agentd.
+    pub(super) fn outside(
+        provider: String,
+        outcome: watch::Receiver<Outcome>,
+        cancelled: watch::Sender<bool>,
+    ) -> Self {
+        let work = LoginWork::Outside(cancelled);
+        Self { provider, pasted: None, outcome, work, waiters: AtomicUsize::new(0) }
+    }
+
+    /// Whether somebody waits for its end.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiters.load(Ordering::SeqCst) > 0
+    }
+}
+
 impl Logins {
-    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<Open>>> {
+    pub(super) fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<Open>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,18 +118,7 @@ impl Logins {
         if begin.description.lacks_client_id() {
             return Err(LoginError::NoClientId(begin.provider));
         }
-        let others: Vec<String> = self
-            .open()
-            .iter()
-            .filter(|(_, open)| open.provider == begin.provider)
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in &others {
-            self.cancel(id);
-        }
-        if self.open().len() >= MAX_LOGINS {
-            return Err(LoginError::TooMany);
-        }
+        self.make_room(&begin.provider)?;
         let id = uuid::Uuid::new_v4().to_string();
         let (sender, pasted) = mpsc::channel(1);
         let (way, mut started) = match flow {
@@ -96,8 +126,8 @@ impl Logins {
             LoginFlow::Device => by_device(&begin).await?,
         };
         started.id.clone_from(&id);
-        let expected = match &way {
-            LoginSteps::Browser { expected, .. } => Some(expected.clone()),
+        let pasted = match &way {
+            LoginSteps::Browser { expected, .. } => Some((expected.clone(), sender)),
             LoginSteps::Device(_) => None,
         };
         let (tell, outcome) = watch::channel(None);
@@ -120,14 +150,29 @@ impl Logins {
             id,
             Arc::new(Open {
                 provider,
-                expected,
-                pasted: sender,
+                pasted,
                 outcome,
-                work: work.abort_handle(),
+                work: LoginWork::Own(work.abort_handle()),
                 waiters: AtomicUsize::new(0),
             }),
         );
         Ok(started)
+    }
+
+    /// Gives up other logins with the provider.
+    ///
+    /// # Errors
+    /// [`LoginError::TooMany`].
+    pub(super) fn make_room(&self, provider: &str) -> Result<(), LoginError> {
+        let mut all = self.open();
+        all.retain(|_, open| {
+            let stays = open.provider != provider;
+            if !stays {
+                open.work.stop();
+            }
+            stays
+        });
+        if all.len() >= MAX_LOGINS { Err(LoginError::TooMany) } else { Ok(()) }
     }
 
     /// Waits until a login is stored. `pasted` is what the user brought back by hand.
@@ -138,11 +183,11 @@ impl Logins {
     pub async fn finish(&self, id: &str, pasted: Option<&Secret>) -> Result<FinishedLogin, LoginError> {
         let open = self.open().get(id).cloned().ok_or_else(|| LoginError::NotThere(id.to_owned()))?;
         if let Some(pasted) = pasted {
-            let expected =
-                open.expected.as_ref().ok_or(LoginError::Pasted("this login takes no code back"))?;
+            let (expected, sender) =
+                open.pasted.as_ref().ok_or(LoginError::Pasted("this login takes no code back"))?;
             let callback = callback::read_pasted(pasted.expose(), expected).map_err(LoginError::Pasted)?;
             // One is enough; where there is one already, that counts.
-            let _ = open.pasted.try_send(callback);
+            let _ = sender.try_send(callback);
         }
         let mut outcome = open.outcome.clone();
         open.waiters.fetch_add(1, Ordering::SeqCst);
@@ -157,7 +202,7 @@ impl Logins {
     /// Gives a login up; false when there is none.
     pub fn cancel(&self, id: &str) -> bool {
         let removed = self.open().remove(id);
-        removed.inspect(|open| open.work.abort()).is_some()
+        removed.inspect(|open| open.work.stop()).is_some()
     }
 }
 
@@ -176,7 +221,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-fn forget(all: &Weak<Mutex<HashMap<String, Arc<Open>>>>, id: &str) {
+pub(super) fn forget(all: &Weak<Mutex<HashMap<String, Arc<Open>>>>, id: &str) {
     if let Some(all) = all.upgrade() {
         all.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
@@ -282,7 +327,7 @@ async fn store(begin: &LoginRequest, entry: Map<String, Value>) -> Result<Finish
     let (store, provider, force) = (begin.store.clone(), begin.provider.clone(), begin.force);
     let stored = tokio::task::spawn_blocking(move || store.set_login(&provider, entry, force)).await;
     match stored {
-        Ok(Ok(replaced)) => Ok(FinishedLogin { provider: begin.provider.clone(), replaced }),
+        Ok(Ok(replaced)) => Ok(FinishedLogin { provider: begin.provider.clone(), replaced, models: None }),
         Ok(Err(error)) => Err(LoginError::NotStored(error.to_string())),
         Err(_) => Err(LoginError::Cancelled),
     }

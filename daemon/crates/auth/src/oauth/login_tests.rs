@@ -79,7 +79,7 @@ async fn visit(url: &str) -> String {
 }
 
 fn finished(replaced: bool) -> Result<FinishedLogin, LoginError> {
-    Ok(FinishedLogin { provider: "p".into(), replaced })
+    Ok(FinishedLogin { provider: "p".into(), replaced, models: None })
 }
 
 #[tokio::test]

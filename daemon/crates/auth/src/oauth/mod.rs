@@ -14,6 +14,7 @@ pub(crate) mod fuzz;
 mod login;
 #[cfg(test)]
 mod login_tests;
+mod outside;
 mod refresh;
 mod stored;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use error::{LoginError, RenewError};
 pub(crate) use flow::LoginRequest;
 pub use flow::{Pkce, StartedLogin, random_text};
 pub use login::{FinishedLogin, Logins};
+pub use outside::OutsideLogin;
 pub(crate) use refresh::{expires, no_way, renew};
 pub use stored::StoredLogin;
 pub(crate) use stored::{EARLY, now_ms};

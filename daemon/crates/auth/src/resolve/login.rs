@@ -208,7 +208,10 @@ impl Auth {
         let advice = match self.description(provider) {
             Some(description) if !description.lacks_client_id() => format!("{again}."),
             _ if self.renewer_of(provider).is_some() => {
-                format!("Log in again with the program that wrote it. {again}.")
+                format!(
+                    "`agentctl login {provider} --oauth` logs in again, `agentctl login {provider} --force` stores a key in its \
+                     place."
+                )
             }
             _ => format!(
                 "Renew it with the program that wrote it, or give agentd a client id (\"oauth\": {{\"clientId\": ...}} of \

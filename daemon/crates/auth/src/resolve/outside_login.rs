@@ -7,7 +7,7 @@ use tokio::{runtime::Handle, task::spawn_blocking};
 
 use super::RefusedCredentials;
 use crate::{
-    Auth, AuthError, LoginRenewer, RenewError, Secret, StoreError,
+    Auth, AuthError, FinishedLogin, LoginError, LoginRenewer, RenewError, Secret, StoreError,
     oauth::{StoredLogin, now_ms},
     provider_keys::ProviderKey,
 };
@@ -18,6 +18,47 @@ const GONE: RenewError = RenewError::NoWay("it is gone from the file, or is a lo
 const ENDING: RenewError = RenewError::NoWay("agentd is ending");
 
 impl Auth {
+    /// Whether a login may be stored for a provider: unless a key is there, which only `force` replaces.
+    ///
+    /// # Errors
+    /// [`StoreError`]. Cancel safe.
+    pub async fn has_place_for_login(&self, provider: &str, force: bool) -> Result<(), StoreError> {
+        let (store, name) = (self.store().clone(), provider.to_owned());
+        // It fails only when the runtime ends.
+        spawn_blocking(move || store.check_free(&name, force)).await.unwrap_or(Ok(()))
+    }
+
+    /// Stores what something else than agentd has got by a login; `force` replaces a key, too. From then on its tokens are known as
+    /// secrets.
+    ///
+    /// # Errors
+    /// [`LoginError`]: it is no login that can be used, or could not be stored. Then the file is unchanged.
+    ///
+    /// Cancel safety: dropped early, it is stored or not.
+    pub async fn store_login(
+        &self,
+        provider: &str,
+        login: Map<String, Value>,
+        force: bool,
+    ) -> Result<FinishedLogin, LoginError> {
+        let entry = checked(login).map_err(|problem| {
+            LoginError::Outside(format!("what the login gave cannot be used: {problem}"))
+        })?;
+        let (store, name) = (self.store().clone(), provider.to_owned());
+        let stored = spawn_blocking(move || store.set_login(&name, entry, force)).await;
+        let replaced = stored
+            .map_err(|_| LoginError::Cancelled)?
+            .map_err(|error| LoginError::NotStored(error.to_string()))?;
+        self.reread().await.map_err(|error| LoginError::NotStored(error.to_string()))?;
+        Ok(FinishedLogin { provider: provider.to_owned(), replaced, models: None })
+    }
+
+    /// The whole entry of a stored login; nothing where there is none, or where the file cannot be read.
+    pub async fn whole_login(&self, provider: &str) -> Option<Map<String, Value>> {
+        let (store, name) = (self.store().clone(), provider.to_owned());
+        spawn_blocking(move || store.login_entry(&name)).await.ok()?.ok()?
+    }
+
     /// What renews the logins with a provider, where agentd does not.
     pub(super) fn renewer_of(&self, provider: &str) -> Option<Arc<dyn LoginRenewer>> {
         self.login_renewer().filter(|renewer| renewer.renews(provider)).cloned()
@@ -85,12 +126,14 @@ fn living(entry: &Map<String, Value>, refused: Option<&Secret>) -> Option<Secret
 }
 
 /// A renewed login as it is stored.
-fn usable(mut renewed: Map<String, Value>) -> Result<Map<String, Value>, String> {
-    renewed.insert("type".to_owned(), "oauth".into());
-    match StoredLogin::read(&renewed) {
-        Ok(_) => Ok(renewed),
-        Err(problem) => Err(format!("what it was renewed to cannot be used: {problem}")),
-    }
+fn usable(renewed: Map<String, Value>) -> Result<Map<String, Value>, String> {
+    checked(renewed).map_err(|problem| format!("what it was renewed to cannot be used: {problem}"))
+}
+
+/// A login of something else as it is stored.
+fn checked(mut login: Map<String, Value>) -> Result<Map<String, Value>, String> {
+    login.insert("type".to_owned(), "oauth".into());
+    StoredLogin::read(&login).map(|_| login)
 }
 
 async fn key_of(
@@ -213,6 +256,31 @@ mod tests {
         assert_eq!(place.stored(), expected);
         assert_eq!(place.key().await.unwrap(), "key of access-0");
         assert_eq!(place.renewed(), 1);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_a_login_gave_is_stored_whole_and_used() {
+        let place = place(&json!({"type": "api_key", "key": "sk"}));
+        let Value::Object(login) =
+            json!({"access": "a", "refresh": "r", "expires": 4_102_444_800_000_i64, "team": {"id": 7}})
+        else {
+            panic!()
+        };
+        place.auth.has_place_for_login("p", true).await.unwrap();
+        assert!(place.auth.has_place_for_login("p", false).await.is_err());
+        assert!(matches!(
+            place.auth.store_login("p", login.clone(), false).await,
+            Err(LoginError::NotStored(_))
+        ));
+        let nothing = place.auth.store_login("p", Map::new(), true).await.unwrap_err().to_string();
+        assert!(nothing.contains("what the login gave cannot be used"), "{nothing}");
+        assert_eq!(place.stored(), json!({"type": "api_key", "key": "sk"}));
+        assert!(place.auth.store_login("p", login.clone(), true).await.unwrap().replaced);
+        let mut expected = Value::Object(login);
+        expected["type"] = "oauth".into();
+        assert_eq!(place.stored(), expected);
+        assert_eq!(place.auth.whole_login("p").await.map(Value::Object), Some(expected));
+        assert_eq!(place.key().await.unwrap(), "key of a");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

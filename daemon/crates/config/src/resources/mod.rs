@@ -13,6 +13,7 @@ pub(crate) mod fuzz;
 mod load;
 mod places;
 mod resource_file;
+mod shell_commands;
 mod skills;
 mod substitute;
 mod system_files;
@@ -27,7 +28,7 @@ pub(crate) use context_files::{Candidate, context_candidates};
 pub use context_files::{
     ContextFile, ContextFiles, ContextPath, ContextQuery, ProjectBounds, context_files, context_paths,
 };
-pub use expand::{ExpandError, expand};
+pub use expand::{ExpandError, Expansion, TemplateCommands, expand, instructions};
 pub use load::{DiscoveredResources, Resources, load_every, load_resources, load_skills};
 pub use places::{
     ExtensionPlace, ExtensionResources, ListedPaths, PackageFile, PackageResources, ResourceFlags,

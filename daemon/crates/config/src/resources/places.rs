@@ -6,15 +6,14 @@ use std::{
 };
 
 use agentd_protocol::{
+    plain_path::without_dots,
     resources::{Diagnostic, DiagnosticKind, SourceInfo, SourceOrigin, SourceScope},
     settings::{PackageSetting, matches_pattern},
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::walk::{FolderLayout, SKILL_FILE};
-use crate::{
-    AgentDir, Environment, ProjectFolders, paths::without_dots, project_skill_folders, resolve_path,
-};
+use crate::{AgentDir, Environment, ProjectFolders, project_skill_folders, resolve_path};
 
 /// The inputs for a session's resources.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +38,8 @@ pub struct ResourceQuery<'a> {
     pub of_extensions: &'a ExtensionResources,
     /// The ids of those that are switched off: `skill:NAME` and `prompt:NAME`, with `*` for any part.
     pub disabled: &'a [String],
+    /// The names of the only skills that count, with `*` for any part; empty for all.
+    pub included_skills: &'a [String],
 }
 
 /// The files and folders that extensions name for skills and prompt templates, in their order.
@@ -182,7 +183,10 @@ impl ResourceQuery<'_> {
             ResourceKind::Prompt => "prompt:",
         };
         let id = format!("{prefix}{name}");
-        !self.disabled.iter().any(|entry| matches_pattern(entry, &id))
+        let is_left_out = kind == ResourceKind::Skill
+            && !self.included_skills.is_empty()
+            && !self.included_skills.iter().any(|entry| matches_pattern(entry, name));
+        !is_left_out && !self.disabled.iter().any(|entry| matches_pattern(entry, &id))
     }
 
     /// The files of packages that count, those of a flag or the others.

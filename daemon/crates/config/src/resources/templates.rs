@@ -33,6 +33,8 @@ pub struct PromptTemplate {
     pub source: SourceInfo,
     /// True for a command of another tool: arguments that its text has no place for are appended.
     pub appends_arguments: bool,
+    /// True for a slash command, whose text can have shell commands.
+    pub runs_commands: bool,
 }
 
 /// All prompt templates of a session's places, those included that others shadow or that are switched off. Reads files; blocks.
@@ -78,6 +80,7 @@ fn read(file: FoundFile, diagnostics: &mut Vec<Diagnostic>) -> Option<PromptTemp
         file: path,
         source,
         appends_arguments: false,
+        runs_commands: false,
     })
 }
 

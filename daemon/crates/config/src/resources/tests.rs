@@ -43,6 +43,7 @@ impl Session {
             packages: &self.packages,
             of_extensions: &self.of_extensions,
             disabled: &[],
+            included_skills: &[],
         })
     }
 
@@ -89,7 +90,7 @@ impl Session {
         let root = self.place.path("").display().to_string();
         self.with(|query| expand(message, query, &DiscoveredResources::default()))
             .unwrap()
-            .map(|text| text.replace(&root, "/"))
+            .map(|expansion| expansion.text.replace(&root, "/"))
     }
 }
 
@@ -421,6 +422,7 @@ fn commands_of_other_tools_come_last_and_take_any_arguments() {
         file: session.place.path(file),
         source: session.load().prompts[0].source.clone(),
         appends_arguments: true,
+        runs_commands: false,
     };
     let discovered = DiscoveredResources {
         skills: Vec::new(),
@@ -441,8 +443,56 @@ fn commands_of_other_tools_come_last_and_take_any_arguments() {
         ("/placed a b c", "From b c on, a first; all: a b c"),
     ] {
         let expanded = session.with(|query| expand(message, query, &discovered));
-        assert_eq!(expanded.unwrap().as_deref(), Some(expected), "{message}");
+        assert_eq!(expanded.unwrap().unwrap().text, expected, "{message}");
     }
+}
+
+#[test]
+fn commands_of_a_text_get_plain_arguments_and_give_their_outputs() {
+    let session = Session::new(&[
+        ("project/.pi/prompts/taken.md", "Own"),
+        ("project/c/diff.md", "On $1:\n!`git diff $1`\n```!\nls\n```\nThink of $2."),
+        ("project/c/plain.md", "Now: !`git status`"),
+        ("project/c/many.md", &"!`ls` ".repeat(21)),
+    ]);
+    let template = |name: &str, scope: SourceScope| PromptTemplate {
+        name: name.to_owned(),
+        description: String::new(),
+        argument_hint: None,
+        file: session.place.path(&format!("project/c/{name}.md")),
+        source: agentd_protocol::resources::SourceInfo { scope, ..session.load().prompts[0].source.clone() },
+        appends_arguments: true,
+        runs_commands: true,
+    };
+    let discovered = DiscoveredResources {
+        skills: Vec::new(),
+        prompts: vec![
+            template("diff", SourceScope::Project),
+            template("plain", SourceScope::User),
+            template("many", SourceScope::User),
+        ],
+    };
+    let expanded = |message: &str| {
+        let expansion = session.with(|query| expand(message, query, &discovered));
+        expansion.unwrap().unwrap()
+    };
+    let Expansion { text, commands } = expanded("/diff main speed");
+    assert_eq!(text, "On main:\n!`git diff main`\n```!\nls\n```\nThink of speed.");
+    let commands = commands.unwrap();
+    assert!(commands.is_of_project && commands.file.ends_with("c/diff.md"));
+    assert_eq!(commands.lines().unwrap(), ["git diff main", "ls"]);
+    let outputs = ["-a $1".to_owned(), "!`b`".to_owned()];
+    assert_eq!(commands.text(&outputs).unwrap(), "On main:\n-a $1\n!`b`\nThink of speed.");
+    let odd = expanded("/diff $(rm) x").commands.unwrap().lines().unwrap_err().to_string();
+    assert!(odd.starts_with("/diff puts its arguments into the shell command `git diff $1`"), "{odd}");
+    let plain = expanded("/plain and $(more)").commands.unwrap();
+    assert!(!plain.is_of_project);
+    assert_eq!(plain.lines().unwrap(), ["git status"]);
+    assert_eq!(plain.text(&["clean".to_owned()]).unwrap(), "Now: clean\n\nand $(more)");
+    let many = expanded("/many").commands.unwrap().lines().unwrap_err().to_string();
+    assert_eq!(many, "/many has 21 shell commands, and 20 can be run");
+    let long = plain.text(&["x".repeat(17 << 20)]).unwrap_err().to_string();
+    assert!(long.contains("longer than 16777216 bytes"), "{long}");
 }
 
 #[test]
@@ -462,6 +512,16 @@ fn resources_that_are_switched_off_give_way() {
     assert_eq!(names(&[]), (1, 1));
     assert_eq!(names(&["prompt:a", "skill:a"]), (0, 1));
     assert_eq!(names(&["skill:s"]), (1, 0));
+    let included = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let query = |query: &ResourceQuery<'_>| {
+            let query = ResourceQuery { included_skills: &names, ..*query };
+            load_resources(&query, &DiscoveredResources::default())
+        };
+        let loaded = session.with(query);
+        (loaded.prompts.len(), loaded.skills.len())
+    };
+    assert_eq!((included(&["x", "s*"]), included(&["x"])), ((1, 1), (1, 0)));
     let (skills, prompts) = session.with(load_every);
     assert_eq!((skills.len(), prompts.len()), (1, 2), "those that are shadowed, too");
 }

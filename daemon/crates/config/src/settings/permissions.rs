@@ -32,6 +32,7 @@ mod tests {
             tool: "bash".to_owned(),
             command: Some(command.to_owned()),
             path: None,
+            domain: None,
             action: PermissionAction::Allow,
             reason: None,
         };
@@ -54,6 +55,7 @@ mod tests {
             tool: "deploy".to_owned(),
             command: None,
             path: None,
+            domain: None,
             action: PermissionAction::Allow,
             reason: None,
         };
@@ -78,6 +80,7 @@ mod tests {
             tool: "deploy".to_owned(),
             command: None,
             path: None,
+            domain: None,
             action: PermissionAction::Allow,
             reason: None,
         };

@@ -47,6 +47,7 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("modelThinkingLevels", Project(Conduct)),
     ("enabledModels", Project(Model)),
     ("fallbackModels", Project(Model)),
+    ("modelRoles", Project(Model)),
     ("steeringMode", Project(Conduct)),
     ("followUpMode", Project(Conduct)),
     ("interruptMode", Project(Conduct)),
@@ -74,13 +75,23 @@ const SETTINGS: &[(&str, SettingReach)] = &[
     ("undo", UserOnly),
     ("promptHistory", UserOnly),
     ("todo", Project(Tools)),
+    ("eval", UserOnly),
     ("task", Project(Tools)),
+    // It says what edits may touch, and bounds servers that sessions share.
+    ("lsp", UserOnly),
+    ("syntax", Project(Tools)),
+    // It says on which hosts commands run.
+    ("ssh", UserOnly),
     ("isolation", UserOnly),
+    // They say where data may go.
+    ("web", UserOnly),
+    ("webSearch", UserOnly),
     ("ask", Project(Tools)),
     // A project must not take the mode away that keeps it unchanged.
     ("plan", UserOnly),
     ("ttsr", UserOnly),
     ("bash", Project(Tools)),
+    ("async", Project(Tools)),
     // It says which files need trust.
     ("discovery", UserOnly),
     // Another process starts the commands, in an environment of its own.

@@ -1,4 +1,4 @@
-//! The files of other tools by which a project can start or connect MCP servers.
+//! The files outside of a project's own folders by which it can start or connect MCP servers, or name hosts for commands.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use crate::{Environment, paths::canonical};
 
 /// A file below the working directory, and the text that one has which starts something.
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 15] = [
     (".mcp.json", "\"mcpServers\""),
     ("mcp.json", "\"mcpServers\""),
     (".claude/.mcp.json", "\"mcpServers\""),
@@ -21,6 +21,8 @@ const FILES: [(&str, &str); 13] = [
     (".cursor/mcp.json", "\"mcpServers\""),
     (".windsurf/mcp_config.json", "\"mcpServers\""),
     (".vscode/mcp.json", "\"servers\""),
+    ("ssh.json", "\"hosts\""),
+    (".ssh.json", "\"hosts\""),
 ];
 
 /// The longest file that is searched. A longer one counts.
@@ -52,7 +54,8 @@ fn says(path: &Path, text: &str) -> bool {
     }
 }
 
-fn is_home(cwd: &Path, environment: &Environment) -> bool {
+/// Whether a folder is the home directory, whose files are the user's.
+pub(super) fn is_home(cwd: &Path, environment: &Environment) -> bool {
     environment.non_empty("HOME").is_some_and(|home| canonical(Path::new(home)) == canonical(cwd))
 }
 

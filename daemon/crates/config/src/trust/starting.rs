@@ -13,6 +13,7 @@ use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use sha2::{Digest, Sha256};
 
 use super::{
+    command_files::running_commands,
     foreign_files::foreign_files,
     hook_files::{self, claude_hooks},
     program_files::{TOO_MANY, UNREADABLE, program_files},
@@ -25,14 +26,15 @@ use crate::{
     resources::{Candidate, context_candidates},
 };
 
-/// The files of a project folder that can start something, or say what may be done.
-const STARTING: [&str; 3] = ["settings.json", "mcp.json", "policy.json"];
+/// The files of a project folder that can start something, or say what may be done and on which hosts.
+const STARTING: [&str; 5] = ["settings.json", "mcp.json", "lsp.json", "policy.json", "ssh.json"];
 
 /// The bytes of a program that are hashed; its length counts, too.
 const MAX_HASHED: u64 = 64 << 20;
 
 /// The files of a project that can start something or say where data goes: a hash of each, by its path below the project. Its
-/// extensions, packages, hooks and tools are among them, each as one, with the programs that hooks and tools name. Of instructions that lead out of the project or are another user's, what they lead to. Beside that, which folder it is.
+/// extensions, packages, hooks and tools are among them, each as one, with the programs that hooks and tools name, and slash commands with
+/// shell commands in their texts. Of instructions that lead out of the project or are another user's, what they lead to. Beside that, which folder it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StartingFiles {
     pub(super) files: BTreeMap<String, String>,
@@ -55,7 +57,11 @@ impl StartingFiles {
         environment: &Environment,
     ) -> Self {
         let in_folders = folders.each().flat_map(|folder| STARTING.map(|name| folder.join(name)));
-        let files = in_folders.chain(foreign_files(cwd, environment)).chain(shell(cwd, folders, environment));
+        let commands = running_commands(cwd, environment, true);
+        let files = in_folders
+            .chain(foreign_files(cwd, environment))
+            .chain(shell(cwd, folders, environment))
+            .chain(commands);
         let hashed = files.filter_map(|path| Some((name(cwd, &path), hash(&path)?)));
         let foreign = instructions
             .iter()
@@ -86,6 +92,12 @@ impl StartingFiles {
         then.identity
             .as_ref()
             .is_some_and(|then| self.identity.as_ref().is_none_or(|now| !now.is_that_of(then)))
+    }
+
+    /// Returns whether a file of a slash command with shell commands is as it was when it was trusted. Reads it; blocks.
+    #[must_use]
+    pub fn covers_commands(&self, cwd: &Path, path: &Path) -> bool {
+        hash(path).is_some_and(|hash| hash != UNREADABLE && self.files.get(&name(cwd, path)) == Some(&hash))
     }
 
     /// Returns whether a file of instructions led there when it was trusted.

@@ -1,4 +1,7 @@
-use std::fs::{self, File, FileTimes};
+use std::{
+    fs::{self, File, FileTimes},
+    time::SystemTime,
+};
 
 use agentd_protocol::capabilities::CapabilityKind;
 
@@ -11,6 +14,7 @@ fn settled(snapshot: &Snapshot) -> Snapshot {
         items: snapshot.items.clone(),
         warnings: Vec::new(),
         stamps: snapshot.stamps.clone(),
+        absent: snapshot.absent.clone(),
         began: (snapshot.began.0 + 10, 0),
     }
 }

@@ -142,6 +142,7 @@ proptest! {
                     prop_assert!(first.insert(key, listed).is_none(), "two of one key");
                 }
                 Standing::Shadowed(path) => prop_assert_eq!(&first[&key].item.path, path),
+                Standing::LeftOut => prop_assert!(switches.leaves_out(&listed.item.id)),
                 Standing::Disabled => prop_assert!(switches.disables(&listed.item.id)),
                 Standing::WaitsForTrust => prop_assert!(!trusted && listed.item.kind.needs_trust()),
                 Standing::NoEffect(_) => prop_assert!(listed.item.no_effect.is_some()),

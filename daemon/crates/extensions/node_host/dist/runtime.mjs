@@ -3998,6 +3998,99 @@ var require_dist = __commonJS({
 // src/connection/descriptors.ts
 var EXIT_VIOLATION = 70;
 
+// src/protocol/errors.ts
+var CallError = class extends Error {
+  code;
+  constructor(message, code) {
+    super(message);
+    this.name = "Error";
+    this.code = code;
+  }
+};
+function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+function stackOf(error) {
+  return error instanceof Error ? error.stack : void 0;
+}
+function errorRecord(error) {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const record = { message: error.message };
+  if (error.name !== "Error") record.name = error.name;
+  if (error.stack !== void 0) record.stack = error.stack;
+  const code = error.code;
+  if (typeof code === "string") record.code = code;
+  return record;
+}
+function errorOf(record) {
+  return new CallError(record?.message ?? "agentd refused the call", record?.code);
+}
+
+// src/extension/texts.ts
+var STALE = "This extension ctx is stale after session replacement or reload. Do not use a captured pi or command ctx after ctx.newSession(), ctx.fork(), ctx.switchSession(), or ctx.reload(). For newSession, fork, and switchSession, move post-replacement work into withSession and use the ctx passed to withSession. For reload, do not use the old ctx after await ctx.reload().";
+var NOT_INITIALIZED = "Extension runtime not initialized. Action methods cannot be called during extension loading.";
+var NOT_INITIALIZED_MODEL = "Extension runtime not initialized";
+var failedToLoad = (path) => `Extension "${path}" failed to load and its API is no longer active.`;
+var pathMissing = (path) => `Extension path does not exist: ${path}`;
+var noFactory = (path) => `Extension does not export a valid factory function: ${path}`;
+var loadFailed = (message) => `Failed to load extension: ${message}`;
+var INVALID_USER_BASH = "Invalid user_bash handler result: return undefined for local execution or exactly one valid { operations } or { result } object";
+
+// src/extension/generation.ts
+var Generation = class {
+  constructor(epoch) {
+    this.epoch = epoch;
+  }
+  epoch;
+  /** In load order. */
+  extensions = /* @__PURE__ */ new Map();
+  handlers = /* @__PURE__ */ new Map();
+  flagValues = /* @__PURE__ */ new Map();
+  mcpServers = /* @__PURE__ */ new Map();
+  /** Registered providers: configs by name, or provider objects by id. */
+  providers = /* @__PURE__ */ new Map();
+  /** True from `bind` on: actions are legal. */
+  bound = false;
+  stale = false;
+  subscriptions = /* @__PURE__ */ new Set();
+  get isStale() {
+    return this.stale;
+  }
+  assertActive() {
+    if (this.stale) throw new CallError(STALE, "stale");
+  }
+  invalidate() {
+    this.stale = true;
+    for (const unsubscribe of this.subscriptions) unsubscribe();
+    this.subscriptions.clear();
+    this.handlers.clear();
+  }
+  /** Keeps a subscription of the event bus until the generation is stale. */
+  track(unsubscribe) {
+    const tracked = () => {
+      if (this.subscriptions.delete(tracked)) unsubscribe();
+    };
+    this.subscriptions.add(tracked);
+    return tracked;
+  }
+  setFlags(flags) {
+    for (const [name, value] of Object.entries(flags)) {
+      if (typeof value === "boolean" || typeof value === "string") this.flagValues.set(name, value);
+    }
+  }
+};
+
+// src/extension/port.ts
+function actorOf(extension) {
+  return {
+    generation: extension.generation,
+    get ext() {
+      return extension.id;
+    },
+    extension
+  };
+}
+
 // src/protocol/records.ts
 var PROTOCOL_VERSION = 1;
 var HOST_FEATURES = ["sync", "refs", "forgetCallbacks", "setup"];
@@ -4028,32 +4121,73 @@ var ProtocolError = class extends Error {
   code = "invalid";
 };
 
-// src/protocol/errors.ts
-var CallError = class extends Error {
-  code;
-  constructor(message, code) {
-    super(message);
-    this.name = "Error";
-    this.code = code;
+// src/connection/channel.ts
+var Channels = class {
+  constructor(link, takePatch) {
+    this.link = link;
+    this.takePatch = takePatch;
+  }
+  link;
+  takePatch;
+  next = 1;
+  open = /* @__PURE__ */ new Map();
+  /** A new channel, whose records go to the host that `host` makes for it. */
+  add(host) {
+    const channel = this.next++;
+    const made = host(new ChannelLink(channel, this.link, this.takePatch));
+    this.open.set(channel, made);
+    return { channel, host: made };
+  }
+  remove(channel) {
+    this.open.delete(channel);
+  }
+  /** Hands on a record of a channel; false: the record is another one. */
+  receive(record) {
+    if (record.type !== "channel" && record.type !== "channel.close") return false;
+    const channel = Number(record["channel"]);
+    const host = this.open.get(channel);
+    if (record.type === "channel.close") {
+      this.open.delete(channel);
+      host?.closed();
+    } else {
+      const inner = innerOf(record);
+      if (inner !== void 0) host?.receive(inner);
+    }
+    return true;
+  }
+  /** Takes a patch of the mirror of a channel; false: the record is another one. */
+  takePatchOf(record) {
+    if (record.type !== "channel") return false;
+    const inner = innerOf(record);
+    return inner !== void 0 && (this.open.get(Number(record["channel"]))?.takePatch(inner) ?? false);
   }
 };
-function messageOf(error) {
-  return error instanceof Error ? error.message : String(error);
-}
-function stackOf(error) {
-  return error instanceof Error ? error.stack : void 0;
-}
-function errorRecord(error) {
-  if (!(error instanceof Error)) return { message: String(error) };
-  const record = { message: error.message };
-  if (error.name !== "Error") record.name = error.name;
-  if (error.stack !== void 0) record.stack = error.stack;
-  const code = error.code;
-  if (typeof code === "string") record.code = code;
-  return record;
-}
-function errorOf(record) {
-  return new CallError(record?.message ?? "agentd refused the call", record?.code);
+var ChannelLink = class {
+  constructor(channel, link, takePatch) {
+    this.channel = channel;
+    this.link = link;
+    this.takePatch = takePatch;
+  }
+  channel;
+  link;
+  takePatch;
+  send(line) {
+    this.link.send(`{"type":"channel","channel":${this.channel},"record":${line}}`);
+  }
+  wait(timeoutMs, sort) {
+    return this.link.wait(timeoutMs, (record) => {
+      const inner = record.type === "channel" && record["channel"] === this.channel ? innerOf(record) : void 0;
+      if (inner !== void 0) return sort(inner);
+      return this.takePatch(record) ? "taken" : "later";
+    });
+  }
+  /** The limit is that of the connection. */
+  setMaxLineBytes() {
+  }
+};
+function innerOf(record) {
+  const inner = record["record"];
+  return isObject(inner) && typeof inner["type"] === "string" ? inner : void 0;
 }
 
 // src/messages/partial_json.ts
@@ -4199,8 +4333,8 @@ var EventStream = class {
   final;
   settle;
   constructor() {
-    this.final = new Promise((resolve6) => {
-      this.settle = resolve6;
+    this.final = new Promise((resolve10) => {
+      this.settle = resolve10;
     });
   }
   push(event) {
@@ -4222,8 +4356,8 @@ var EventStream = class {
     for (; ; ) {
       while (this.queue.length > 0) yield this.queue.shift();
       if (this.finished) return;
-      await new Promise((resolve6) => {
-        this.waiting = resolve6;
+      await new Promise((resolve10) => {
+        this.waiting = resolve10;
       });
     }
   }
@@ -4237,14 +4371,14 @@ var EventStream = class {
 function streamModel(call, model, context, options, simple) {
   const stream = new EventStream();
   const { signal, data } = splitOptions(options);
-  let partial = new PartialMessage(emptyMessage(model));
+  let partial2 = new PartialMessage(emptyMessage(model));
   const onEvent = (event) => {
     if (!isObject(event)) return;
     if (event["type"] === "done" || event["type"] === "error") return;
-    if (event["type"] === "start" && isObject(event["message"])) partial = new PartialMessage(event["message"]);
-    partial.apply(event);
+    if (event["type"] === "start" && isObject(event["message"])) partial2 = new PartialMessage(event["message"]);
+    partial2.apply(event);
     const { message: _message, ...rest } = event;
-    stream.push({ ...rest, partial: partial.snapshot() });
+    stream.push({ ...rest, partial: partial2.snapshot() });
   };
   const opts = { onEvent };
   if (signal !== void 0) opts.signal = signal;
@@ -4394,11 +4528,11 @@ var ModelRegistry = class {
   }
   /** Never rejects. */
   classify(model, context, options = {}) {
-    return this.settled("model.classify", model, context, options);
+    return this.settled("model.classify", model, context, options, { answers: {} });
   }
   /** Never rejects. */
   generateImages(model, context, options = {}) {
-    return this.settled("model.images", model, context, options);
+    return this.settled("model.images", model, context, options, { output: [] });
   }
   registerProvider(providerOrName, config) {
     this.port.registerProvider(providerOrName, config);
@@ -4427,14 +4561,14 @@ var ModelRegistry = class {
     const { providers } = this.port.models();
     return Object.hasOwn(providers, id) ? providers[id] : void 0;
   }
-  async settled(method, model, context, options) {
+  async settled(method, model, context, options, nothing) {
     const { signal, ...rest } = options;
     const opts = signal instanceof AbortSignal ? { signal } : {};
     try {
       return await this.port.call(method, { model, context, options: rest }, opts);
     } catch (error) {
       const stopReason = opts.signal?.aborted === true ? "aborted" : "error";
-      return { api: model.api, provider: model.provider, model: model.id, stopReason, errorMessage: messageOf(error), timestamp: Date.now() };
+      return { api: model.api, provider: model.provider, model: model.id, ...nothing, stopReason, errorMessage: messageOf(error), timestamp: Date.now() };
     }
   }
 };
@@ -4536,10 +4670,10 @@ async function execProgram(command, args, cwd, options = {}) {
   else options.signal?.addEventListener("abort", onAbort, { once: true });
   const timer = options.timeout !== void 0 && options.timeout > 0 ? setTimeout(onAbort, options.timeout) : void 0;
   try {
-    const end = await ended(child);
+    const end2 = await ended(child);
     const { stdout, stderr } = output.text();
-    if ("error" in end) return { stdout, stderr: stderr || end.error.message, code: 1, killed: killer.sent, truncated: output.truncated };
-    const code = end.code ?? 0;
+    if ("error" in end2) return { stdout, stderr: stderr || end2.error.message, code: 1, killed: killer.sent, truncated: output.truncated };
+    const code = end2.code ?? 0;
     return { stdout, stderr, code: output.truncated && code === 0 ? 1 : code, killed: killer.sent, truncated: output.truncated };
   } finally {
     clearTimeout(timer);
@@ -4597,11 +4731,11 @@ var Output = class {
   }
 };
 function ended(child) {
-  return new Promise((resolve6) => {
+  return new Promise((resolve10) => {
     let idle;
-    const finish3 = (end) => {
+    const finish3 = (end2) => {
       clearTimeout(idle);
-      resolve6(end);
+      resolve10(end2);
     };
     child.once("error", (error) => {
       if (child.pid === void 0) finish3({ error });
@@ -4623,21 +4757,6 @@ function ended(child) {
     });
   });
 }
-
-// src/extension/port.ts
-function actorOf(extension) {
-  return { generation: extension.generation, ext: extension.id, extension };
-}
-
-// src/extension/texts.ts
-var STALE = "This extension ctx is stale after session replacement or reload. Do not use a captured pi or command ctx after ctx.newSession(), ctx.fork(), ctx.switchSession(), or ctx.reload(). For newSession, fork, and switchSession, move post-replacement work into withSession and use the ctx passed to withSession. For reload, do not use the old ctx after await ctx.reload().";
-var NOT_INITIALIZED = "Extension runtime not initialized. Action methods cannot be called during extension loading.";
-var NOT_INITIALIZED_MODEL = "Extension runtime not initialized";
-var failedToLoad = (path) => `Extension "${path}" failed to load and its API is no longer active.`;
-var pathMissing = (path) => `Extension path does not exist: ${path}`;
-var noFactory = (path) => `Extension does not export a valid factory function: ${path}`;
-var loadFailed = (message) => `Failed to load extension: ${message}`;
-var INVALID_USER_BASH = "Invalid user_bash handler result: return undefined for local execution or exactly one valid { operations } or { result } object";
 
 // src/extension/actions.ts
 function createActions(host, extension) {
@@ -4753,10 +4872,10 @@ function remoteUi(host, actor) {
     const signal = opts?.signal;
     if (signal?.aborted) return fallback;
     const callOptions = {};
-    const withdrawn = new Promise((resolve6) => {
+    const withdrawn = new Promise((resolve10) => {
       if (signal === void 0) return;
       callOptions.signal = signal;
-      signal.addEventListener("abort", () => resolve6(fallback), { once: true });
+      signal.addEventListener("abort", () => resolve10(fallback), { once: true });
     });
     const answered = host.call(actor, method, { ...params, timeout: opts?.timeout }, callOptions).then((value) => value ?? fallback);
     return Promise.race([answered, withdrawn]);
@@ -4857,13 +4976,13 @@ var Contexts = class {
     return {
       get ui() {
         core();
-        return parts.ui;
+        return host.binding?.ui ?? parts.ui;
       },
       get mode() {
-        return core().mode ?? host.hello.mode;
+        return host.binding?.mode ?? core().mode ?? host.hello.mode;
       },
       get hasUI() {
-        return core().hasUI ?? host.hello.hasUI;
+        return host.binding?.ui !== void 0 || (core().hasUI ?? host.hello.hasUI);
       },
       get cwd() {
         return core().cwd ?? host.hello.cwd;
@@ -4999,8 +5118,8 @@ var Contexts = class {
     const owner2 = { ext: actor.ext, epoch: actor.generation.epoch };
     const params = {};
     for (const kind of ["setup", "withSession"]) {
-      const run = options[kind];
-      if (typeof run === "function") params[kind] = this.host.callbacks.add(run.bind(options), owner2, { kind, once: true }).cb;
+      const run2 = options[kind];
+      if (typeof run2 === "function") params[kind] = this.host.callbacks.add(run2.bind(options), owner2, { kind, once: true }).cb;
     }
     return params;
   }
@@ -5078,50 +5197,6 @@ var EventBus = class {
 function key(channel) {
   return `bus:${channel}`;
 }
-
-// src/extension/generation.ts
-var Generation = class {
-  constructor(epoch) {
-    this.epoch = epoch;
-  }
-  epoch;
-  /** In load order. */
-  extensions = /* @__PURE__ */ new Map();
-  handlers = /* @__PURE__ */ new Map();
-  flagValues = /* @__PURE__ */ new Map();
-  mcpServers = /* @__PURE__ */ new Map();
-  /** Registered providers: configs by name, or provider objects by id. */
-  providers = /* @__PURE__ */ new Map();
-  /** True from `bind` on: actions are legal. */
-  bound = false;
-  stale = false;
-  subscriptions = /* @__PURE__ */ new Set();
-  get isStale() {
-    return this.stale;
-  }
-  assertActive() {
-    if (this.stale) throw new CallError(STALE, "stale");
-  }
-  invalidate() {
-    this.stale = true;
-    for (const unsubscribe of this.subscriptions) unsubscribe();
-    this.subscriptions.clear();
-    this.handlers.clear();
-  }
-  /** Keeps a subscription of the event bus until the generation is stale. */
-  track(unsubscribe) {
-    const tracked = () => {
-      if (this.subscriptions.delete(tracked)) unsubscribe();
-    };
-    this.subscriptions.add(tracked);
-    return tracked;
-  }
-  setFlags(flags) {
-    for (const [name, value] of Object.entries(flags)) {
-      if (typeof value === "boolean" || typeof value === "string") this.flagValues.set(name, value);
-    }
-  }
-};
 
 // src/extension/mcp_config.ts
 var EXPOSURES = ["codemode", "deferred", "direct", "hidden"];
@@ -5246,9 +5321,9 @@ var ProviderRegistrar = class {
   }
 };
 function mergeDefined(previous, config) {
-  const merged = isObject(previous) && typeof previous["getModels"] !== "function" ? { ...previous } : {};
-  for (const [key2, value] of Object.entries(config)) if (value !== void 0) merged[key2] = value;
-  return merged;
+  const merged2 = isObject(previous) && typeof previous["getModels"] !== "function" ? { ...previous } : {};
+  for (const [key2, value] of Object.entries(config)) if (value !== void 0) merged2[key2] = value;
+  return merged2;
 }
 function owner(actor) {
   return { ext: actor.ext, epoch: actor.generation.epoch };
@@ -5317,16 +5392,6 @@ function createProviderApi(host, registrar, extension) {
       return [...generation.mcpServers.values()].map((server) => ({ ...server, config: structuredClone(server.config) }));
     }
   };
-}
-
-// src/host/scope.ts
-import { AsyncLocalStorage } from "node:async_hooks";
-var storage = new AsyncLocalStorage();
-function runInScope(scope, run) {
-  return storage.run(scope, run);
-}
-function currentScope() {
-  return storage.getStore();
 }
 
 // src/messages/store.ts
@@ -5530,13 +5595,13 @@ function deliverAgentStart(state, payload) {
 function rebuildUpdate(state, payload) {
   const update = payload["assistantMessageEvent"];
   if (!isObject(update)) return payload;
-  const partial = state.partial ??= new PartialMessage({ role: "assistant", content: [], stopReason: "pending" });
-  if (isObject(payload["usage"])) partial.apply({ usage: payload["usage"] });
-  partial.apply(update);
-  const message = partial.snapshot();
+  const partial2 = state.partial ??= new PartialMessage({ role: "assistant", content: [], stopReason: "pending" });
+  if (isObject(payload["usage"])) partial2.apply({ usage: payload["usage"] });
+  partial2.apply(update);
+  const message = partial2.snapshot();
   if (update["type"] === "toolcall_start") {
-    const { id: _id, toolName: _toolName, ...shown } = update;
-    return { type: "message_update", message, assistantMessageEvent: { ...shown, partial: message } };
+    const { id: _id, toolName: _toolName, ...shown2 } = update;
+    return { type: "message_update", message, assistantMessageEvent: { ...shown2, partial: message } };
   }
   return { type: "message_update", message, assistantMessageEvent: { ...update, partial: message } };
 }
@@ -5566,23 +5631,25 @@ function isBashResult(value) {
 
 // src/hooks/serve.ts
 var Hooks = class {
-  constructor(state, contexts, callbacks) {
+  constructor(state, contexts, callbacks, scopes) {
     this.state = state;
     this.contexts = contexts;
     this.callbacks = callbacks;
+    this.scopes = scopes;
   }
   state;
   contexts;
   callbacks;
+  scopes;
   /** Deltas are handled one after the other, although the daemon does not wait for each. */
   updates = Promise.resolve();
   serve(generation, request, signal) {
     const event = objectField(request, "event");
     const handlers = listField(request, "handlers").map(Number);
     const delivery = deliver(this.state, event, signal);
-    const run = () => this.runAll(generation, handlers, delivery, request.id);
-    if (event["type"] !== "message_update") return run();
-    const result = this.updates.then(run);
+    const run2 = () => this.runAll(generation, handlers, delivery, request.id);
+    if (event["type"] !== "message_update") return run2();
+    const result = this.updates.then(run2);
     this.updates = result.catch(() => void 0);
     return result;
   }
@@ -5601,7 +5668,7 @@ var Hooks = class {
     if (id !== void 0) scope.within = id;
     try {
       const ctx = this.contextFor(handler, delivery);
-      const value = await runInScope(scope, () => handler.run(delivery.event, ctx));
+      const value = await this.scopes.run(scope, () => handler.run(delivery.event, ctx));
       const encoded = this.encode(handler, delivery, value, generation.epoch);
       if (encoded !== void 0) returned.value = encoded;
     } catch (error) {
@@ -5925,19 +5992,30 @@ var Loader = class {
     const missing = new Missing((text2) => this.host.note({ generation, ext: source.ext }, "log", { level: "warn", text: text2 }));
     const scope = { ext: source.ext };
     if (within !== void 0) scope.within = within;
-    const error = await runInScope(scope, () => this.run(generation, source, missing));
+    const error = await this.host.scopes.run(scope, () => this.run(generation, source, missing));
     const report = { ext: source.ext, ok: error === void 0, ms: Math.round((performance.now() - started) * 10) / 10 };
     if (error !== void 0) report.error = error;
     const names = missing.report();
     if (names.length > 0) report.missing = names;
     return report;
   }
+  /** The same for a function that is there already. */
+  async loadFactory(generation, source, factory) {
+    const started = performance.now();
+    const error = await this.host.scopes.run({ ext: source.ext }, () => this.make(generation, source, async () => factory));
+    const report = { ext: source.ext, ok: error === void 0, ms: Math.round((performance.now() - started) * 10) / 10 };
+    if (error !== void 0) report.error = error;
+    return report;
+  }
   /** Returns why the extension was not loaded. */
   async run(generation, source, missing) {
-    let extension;
     if (!existsSync(source.entry)) return pathMissing(source.path);
+    return this.make(generation, source, () => this.factory(source, missing));
+  }
+  async make(generation, source, find3) {
+    let extension;
     try {
-      const factory = await this.factory(source, missing);
+      const factory = await find3();
       if (factory === void 0) return noFactory(source.path);
       extension = new Extension(source, generation);
       generation.extensions.set(source.ext, extension);
@@ -5967,10 +6045,10 @@ var Loader = class {
 var Callbacks = class {
   next = 1;
   entries = /* @__PURE__ */ new Map();
-  add(run, owner2, options = {}) {
+  add(run2, owner2, options = {}) {
     const cb = this.next++;
     const { kind = "plain", methods, once = false } = options;
-    const entry = { kind, run, ext: owner2.ext, epoch: owner2.epoch, once };
+    const entry = { kind, run: run2, ext: owner2.ext, epoch: owner2.epoch, once };
     if (methods !== void 0) entry.methods = methods;
     this.entries.set(cb, entry);
     return { cb };
@@ -5979,6 +6057,10 @@ var Callbacks = class {
     const entry = this.entries.get(cb);
     if (entry === void 0) throw new CallError(`Callback ${cb} is not known`, "invalid");
     return entry;
+  }
+  /** The daemon has given an extension its id. */
+  rename(from, to) {
+    for (const entry of this.entries.values()) if (entry.ext === from) entry.ext = to;
   }
   forget(cb) {
     this.entries.delete(cb);
@@ -6030,14 +6112,16 @@ function methodNames(value) {
 
 // src/host/calls.ts
 var Calls = class {
-  constructor(link, out, takePatch) {
+  constructor(link, out, takePatch, scopes) {
     this.link = link;
     this.out = out;
     this.takePatch = takePatch;
+    this.scopes = scopes;
   }
   link;
   out;
   takePatch;
+  scopes;
   nextId = 1;
   pending = /* @__PURE__ */ new Map();
   syncCallMs = 5e3;
@@ -6047,11 +6131,11 @@ var Calls = class {
   async call(caller, method, params, opts = {}) {
     const { signal, onEvent } = opts;
     const id = this.nextId++;
-    const answer = new Promise((resolve6, reject) => {
+    const answer = new Promise((resolve10, reject) => {
       const onAbort = () => this.out.send({ type: "cancel", id });
       signal?.addEventListener("abort", onAbort, { once: true });
       const cleanUp = () => signal?.removeEventListener("abort", onAbort);
-      this.pending.set(id, { resolve: resolve6, reject, onEvent, cleanUp });
+      this.pending.set(id, { resolve: resolve10, reject, onEvent, cleanUp });
     });
     try {
       this.out.send(this.record(id, caller, method, params));
@@ -6095,7 +6179,7 @@ var Calls = class {
   }
   record(id, caller, method, params) {
     const record = { id, type: "call", epoch: caller.epoch };
-    const scope = currentScope();
+    const scope = this.scopes.current();
     const ext = caller.ext ?? scope?.ext;
     if (ext !== void 0) record["ext"] = ext;
     record["method"] = method;
@@ -6263,14 +6347,14 @@ var Mirror = class {
     if ("run" in patch) this.followRun();
   }
   followRun() {
-    const run = this.state.run ?? void 0;
-    if (run === void 0) {
+    const run2 = this.state.run ?? void 0;
+    if (run2 === void 0) {
       this.run = void 0;
       return;
     }
-    const followed = this.run?.id === run.id ? this.run : void 0;
-    this.run = followed ?? { id: run.id, controller: new AbortController() };
-    if (run.aborted) this.run.controller.abort();
+    const followed = this.run?.id === run2.id ? this.run : void 0;
+    this.run = followed ?? { id: run2.id, controller: new AbortController() };
+    if (run2.aborted) this.run.controller.abort();
   }
   patchEntries(patch) {
     if (patch["reset"] === true) {
@@ -6357,6 +6441,53 @@ var Requests = class {
   }
 };
 
+// src/host/agent_sessions.ts
+var AgentSessions = class {
+  constructor(host) {
+    this.host = host;
+  }
+  host;
+  listeners = /* @__PURE__ */ new Map();
+  create(place) {
+    return this.host.factories.createAgentHost(this.host, place);
+  }
+  listen(agent, listener) {
+    this.listeners.set(agent, listener);
+  }
+  /** Takes a note about a session; false: the record is another one. */
+  receive(record) {
+    const agent = String(record["agent"]);
+    switch (record.type) {
+      case "agents.event":
+        if (isObject(record["event"])) this.listeners.get(agent)?.onEvent(record["event"]);
+        return true;
+      case "agents.lagged":
+        this.listeners.get(agent)?.onLagged();
+        return true;
+      case "agents.ended": {
+        const listener = this.listeners.get(agent);
+        this.listeners.delete(agent);
+        listener?.onEnded(String(record["reason"] ?? "it has ended"));
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+};
+
+// src/host/scope.ts
+import { AsyncLocalStorage } from "node:async_hooks";
+var Scopes = class {
+  storage = new AsyncLocalStorage();
+  run(scope, run2) {
+    return this.storage.run(scope, run2);
+  }
+  current() {
+    return this.storage.getStore();
+  }
+};
+
 // src/host/serve_life.ts
 var HOST_NAME = "agentd-node-host";
 var HOST_VERSION = "1";
@@ -6366,7 +6497,7 @@ function serveHello(host, request) {
     throw new ProtocolError(`This host speaks protocol ${PROTOCOL_VERSION}, not ${String(request["protocol"])}`);
   }
   const hello = readHello(request);
-  setEnvironment(hello);
+  if (!host.isNested) setEnvironment(hello);
   host.greet(hello);
   return {
     protocol: PROTOCOL_VERSION,
@@ -6412,9 +6543,8 @@ async function serveLoad(host, request) {
   if (request["clearCache"] === true) host.loader.clear();
   if (isObject(request["flags"])) generation.setFlags(request["flags"]);
   const extensions = [];
-  for (const item of listField(request, "extensions")) {
-    extensions.push(await host.loader.load(generation, readSource(item), host.hello.cwd, request.id));
-  }
+  for (const item of listField(request, "extensions")) extensions.push(await host.load(generation, readSource(item), request.id));
+  host.loaded();
   return { extensions };
 }
 function followSession(hello, session) {
@@ -6436,14 +6566,15 @@ function serveBind(host, request) {
   if (isObject(request["flags"])) generation.setFlags(request["flags"]);
   host.mirror.bind(objectField(request, "core"));
   generation.bound = true;
+  host.hasBound();
   return null;
 }
 function serveUnload(host, request) {
   host.unload(numberField(request, "epoch"));
   return null;
 }
-function serveShutdown() {
-  setImmediate(() => process.exit(0));
+function serveShutdown(host) {
+  host.shutDown();
   return null;
 }
 
@@ -6468,28 +6599,28 @@ async function serveExecute(host, request, signal) {
   const { extension, tool } = find(generation, request);
   const toolCallId = stringField(request, "toolCallId");
   let settled = false;
-  const onUpdate = (partial) => {
-    if (!settled) host.out.send({ type: "tool.update", call: request.id, partial });
+  const onUpdate = (partial2) => {
+    if (!settled) host.out.send({ type: "tool.update", call: request.id, partial: partial2 });
   };
   const ctx = host.contexts.tool(actorOf(extension), toolCallId, signal);
   try {
-    return await runInScope(scopeOf(extension, request), () => tool.execute(toolCallId, request["params"], signal, onUpdate, ctx));
+    return await host.scopes.run(scopeOf(extension, request), () => tool.execute(toolCallId, request["params"], signal, onUpdate, ctx));
   } finally {
     settled = true;
   }
 }
 function servePrepare(host, request) {
   const { extension, tool } = find(host.living(request), request);
-  return runInScope(scopeOf(extension, request), () => tool.prepareArguments?.(request["args"]) ?? request["args"]);
+  return host.scopes.run(scopeOf(extension, request), () => tool.prepareArguments?.(request["args"]) ?? request["args"]);
 }
 function serveReaches(host, request) {
   const { extension, tool } = find(host.living(request), request);
-  return runInScope(scopeOf(extension, request), () => tool.reachesTools?.(request["input"]));
+  return host.scopes.run(scopeOf(extension, request), () => tool.reachesTools?.(request["input"]));
 }
 function serveLoadout(host, request) {
   const { extension, tool } = find(host.living(request), request);
   const loadout = withLookups(isObject(request["loadout"]) ? request["loadout"] : {});
-  return runInScope(scopeOf(extension, request), () => tool.prepareLoadout?.(loadout));
+  return host.scopes.run(scopeOf(extension, request), () => tool.prepareLoadout?.(loadout));
 }
 function withLookups(data) {
   const registered2 = Array.isArray(data["registered"]) ? data["registered"] : [];
@@ -6516,17 +6647,17 @@ function find2(generation, request, kind, key2, of) {
 async function serveCommand(host, request) {
   const { extension, found } = find2(host.living(request), request, "Command", stringField(request, "name"), (ext) => ext.commands);
   const ctx = host.contexts.command(actorOf(extension));
-  await runInScope(scopeOf(extension, request), () => found.handler(String(request["args"] ?? ""), ctx));
+  await host.scopes.run(scopeOf(extension, request), () => found.handler(String(request["args"] ?? ""), ctx));
   return null;
 }
 async function serveCompletion(host, request) {
   const { extension, found } = find2(host.living(request), request, "Command", stringField(request, "name"), (ext) => ext.commands);
   const prefix2 = String(request["prefix"] ?? "");
-  return await runInScope(scopeOf(extension, request), () => found.getArgumentCompletions?.(prefix2)) ?? null;
+  return await host.scopes.run(scopeOf(extension, request), () => found.getArgumentCompletions?.(prefix2)) ?? null;
 }
 async function serveShortcut(host, request) {
   const { extension, found } = find2(host.living(request), request, "Shortcut", stringField(request, "key"), (ext) => ext.shortcuts);
-  await runInScope(scopeOf(extension, request), () => found.handler(host.contexts.event(actorOf(extension))));
+  await host.scopes.run(scopeOf(extension, request), () => found.handler(host.contexts.event(actorOf(extension))));
   return null;
 }
 
@@ -6626,7 +6757,7 @@ async function serveOps(host, request, signal) {
   const callback = host.callbacks.get(cb);
   const args = Array.isArray(request["args"]) ? request["args"] : [];
   if (callback.once) host.callbacks.forget(cb);
-  const value = await runInScope(callbackScope(callback, request), () => runCallback(host, callback, request, args, signal));
+  const value = await host.scopes.run(callbackScope(callback, request), () => runCallback(host, callback, request, args, signal));
   return host.callbacks.encode(value, callback);
 }
 function callbackScope(callback, request) {
@@ -6636,19 +6767,19 @@ function callbackScope(callback, request) {
   return scope;
 }
 async function runCallback(host, callback, request, args, signal) {
-  const run = callback.run;
+  const run2 = callback.run;
   switch (callback.kind) {
     case "bashExec": {
       const [command, cwd, options] = args;
-      return run(command, cwd, { ...isObject(options) ? options : {}, signal, onData: dataSink(host, request) });
+      return run2(command, cwd, { ...isObject(options) ? options : {}, signal, onData: dataSink(host, request) });
     }
     case "setup": {
       const session = new SetupSession(args[0] ?? { header: null, entries: [], leafId: null });
-      await run(session);
+      await run2(session);
       return session.result();
     }
     case "withSession":
-      await run(host.contexts.replaced(successor(host, callback)));
+      await run2(host.contexts.replaced(successor(host, callback)));
       return null;
     case "compact":
       return methodOf(callback, request)(...args);
@@ -6666,8 +6797,8 @@ function successor(host, callback) {
 }
 function methodOf(callback, request) {
   const method = request["method"];
-  const run = typeof method === "string" ? callback.methods?.[method] : void 0;
-  return run ?? callback.run;
+  const run2 = typeof method === "string" ? callback.methods?.[method] : void 0;
+  return run2 ?? callback.run;
 }
 function dataSink(host, request) {
   return (data) => {
@@ -6680,8 +6811,8 @@ function withSignal(args, signal) {
 }
 
 // src/host/serve_providers.ts
-function runIn(callback, request, run) {
-  return runInScope(callbackScope(callback, request), () => run(callback.run));
+function runIn(host, callback, request, run2) {
+  return host.scopes.run(callbackScope(callback, request), () => run2(callback.run));
 }
 function callFor(host, callback, request, signal) {
   const caller = { epoch: callback.epoch };
@@ -6693,7 +6824,7 @@ async function serveStream(host, request, signal) {
   const callback = host.callbacks.get(numberField(request, "cb"));
   const context = resolveDeep(host.messages, request["context"]);
   const options = { ...optionsOf(request), ...streamHooks(host, callback, request), signal };
-  const stream = await runIn(callback, request, (run) => run(request["model"], context, options));
+  const stream = await runIn(host, callback, request, (run2) => run2(request["model"], context, options));
   let final;
   let lastUsage;
   for await (const event of stream) {
@@ -6736,16 +6867,16 @@ function plainHeaders(headers) {
   return headers instanceof Headers ? Object.fromEntries(headers) : headers;
 }
 function wireEvent(event, lastUsage) {
-  const { partial, message: _message, error: _error, ...wire } = event;
-  if (!isObject(partial)) return { wire, usage: lastUsage };
-  if (event["type"] === "start") wire["message"] = { ...partial, content: [] };
+  const { partial: partial2, message: _message, error: _error, ...wire } = event;
+  if (!isObject(partial2)) return { wire, usage: lastUsage };
+  if (event["type"] === "start") wire["message"] = { ...partial2, content: [] };
   if (event["type"] === "toolcall_start") {
-    const block = partial["content"]?.[Number(event["contentIndex"])];
+    const block = partial2["content"]?.[Number(event["contentIndex"])];
     wire["id"] = block?.["id"];
     wire["toolName"] = block?.["name"];
   }
-  const usage = JSON.stringify(partial["usage"]);
-  if (usage !== lastUsage && event["type"] !== "start") wire["usage"] = partial["usage"];
+  const usage = JSON.stringify(partial2["usage"]);
+  if (usage !== lastUsage && event["type"] !== "start") wire["usage"] = partial2["usage"];
   return { wire, usage };
 }
 async function serveRefresh(host, request, signal) {
@@ -6753,21 +6884,21 @@ async function serveRefresh(host, request, signal) {
   const call = callFor(host, callback, request);
   const context = { ...isObject(request["context"]) ? request["context"] : {}, signal };
   context["publish"] = (update) => call("provider.publish", { update });
-  const models = await runIn(callback, request, (run) => run(context));
+  const models = await runIn(host, callback, request, (run2) => run2(context));
   return { models };
 }
 async function serveOauth(host, request, signal) {
   const callback = host.callbacks.get(numberField(request, "cb"));
-  return runIn(callback, request, (run) => {
+  return runIn(host, callback, request, (run2) => {
     switch (request["step"]) {
       case "login":
-        return run(loginCallbacks(host, callback, request, signal));
+        return run2(loginCallbacks(host, callback, request, signal));
       case "refresh":
-        return run(request["credential"], signal);
+        return run2(request["credential"], signal);
       case "apiKey":
-        return run(request["credential"]);
+        return run2(request["credential"]);
       case "modifyModels":
-        return run(request["models"], request["credential"]);
+        return run2(request["models"], request["credential"]);
       default:
         throw new ProtocolError(`provider.oauth: unknown step "${String(request["step"])}"`);
     }
@@ -6775,24 +6906,24 @@ async function serveOauth(host, request, signal) {
 }
 function loginCallbacks(host, callback, request, signal) {
   const call = callFor(host, callback, request, signal);
-  const ask = (kind, fields) => call("oauth.prompt", { kind, ...fields });
+  const ask2 = (kind, fields) => call("oauth.prompt", { kind, ...fields });
   const tell = (kind, fields) => {
-    ask(kind, fields).catch((error) => host.reportError({ ...successor(host, callback) }, "oauth", error));
+    ask2(kind, fields).catch((error) => host.reportError({ ...successor(host, callback) }, "oauth", error));
   };
   return {
     signal,
     onAuth: (info) => tell("auth", { ...info }),
     onDeviceCode: (info) => tell("deviceCode", { ...info }),
     onProgress: (message) => tell("progress", { message }),
-    onPrompt: (prompt) => ask("prompt", { ...prompt }),
-    onSelect: (prompt) => ask("select", { ...prompt }),
-    onManualCodeInput: () => ask("manualCode", {})
+    onPrompt: (prompt) => ask2("prompt", { ...prompt }),
+    onSelect: (prompt) => ask2("select", { ...prompt }),
+    onManualCodeInput: () => ask2("manualCode", {})
   };
 }
 async function serveProviderCall(host, request, signal) {
   const callback = host.callbacks.get(numberField(request, "cb"));
   const args = withSignal(listField(request, "args"), signal).map((arg) => resolveSafely(host, arg));
-  const value = await runIn(callback, request, (run) => run(...args));
+  const value = await runIn(host, callback, request, (run2) => run2(...args));
   return host.callbacks.encode(value, callback);
 }
 function resolveSafely(host, arg) {
@@ -6802,7 +6933,7 @@ async function serveRoute(host, request, signal) {
   const callback = host.callbacks.get(numberField(request, "cb"));
   const route = routeRequest(host, objectField(request, "request"), signal);
   const ctx = host.contexts.event(successor(host, callback));
-  const value = await runIn(callback, request, (run) => run(route, ctx));
+  const value = await runIn(host, callback, request, (run2) => run2(route, ctx));
   if (!isObject(value) || !isObject(value["model"])) throw new Error("The router returned no model");
   const { model, thinkingLevel, state } = value;
   const keepState = state === void 0 || state === route["state"];
@@ -6834,7 +6965,7 @@ var SERVED = {
   unload: serveUnload,
   ping: () => null,
   shutdown: serveShutdown,
-  hook: (host, request, signal) => host.hooks.serve(host.living(request), request, signal),
+  hook: serveHook,
   "tool.execute": serveExecute,
   "tool.prepare": servePrepare,
   "tool.reaches": serveReaches,
@@ -6852,29 +6983,42 @@ var SERVED = {
   "provider.filter": serveProviderCall,
   "vmodel.route": serveRoute
 };
+function serveHook(host, request, signal) {
+  const generation = host.living(request);
+  const { type } = objectField(request, "event");
+  if (!host.hears(String(type))) return { returns: listField(request, "handlers").map((h12) => ({ h: h12 })) };
+  return host.hooks.serve(generation, request, signal);
+}
 async function serve(host, request, signal) {
-  const run = Object.hasOwn(SERVED, request.type) ? SERVED[request.type] : void 0;
-  if (run === void 0) throw new CallError(`This host does not know the request "${request.type}"`, "unsupported");
-  return run(host, request, signal);
+  const run2 = Object.hasOwn(SERVED, request.type) ? SERVED[request.type] : void 0;
+  if (run2 === void 0) throw new CallError(`This host does not know the request "${request.type}"`, "unsupported");
+  return run2(host, request, signal);
 }
 
 // src/host/host.ts
 var Host = class {
-  constructor(link, factories) {
+  constructor(link, factories, bus = new EventBus()) {
     this.factories = factories;
+    this.bus = bus;
     this.out = new Outbound(link);
     this.mirror = new Mirror((topic, etag) => this.read(topic, etag));
-    this.calls = new Calls(link, this.out, (record) => this.mirror.apply(record));
+    this.channels = new Channels(link, (record) => this.takePatch(record));
+    this.agents = new AgentSessions(this);
+    this.calls = new Calls(link, this.out, (record) => this.takePatch(record), this.scopes);
     const state = {
       store: this.messages,
       partial: void 0,
       renderPrompt: (options) => this.renderPrompt(options),
       boundaryContext: (event, drafts) => this.boundaryContext(event, drafts)
     };
-    this.hooks = new Hooks(state, this.contexts, this.callbacks);
+    this.hooks = new Hooks(state, this.contexts, this.callbacks, this.scopes);
   }
   factories;
-  bus = new EventBus();
+  bus;
+  scopes = new Scopes();
+  channels;
+  agents;
+  binding;
   callbacks = new Callbacks();
   requests = new Requests();
   registrar = new ProviderRegistrar(this);
@@ -6899,12 +7043,21 @@ var Host = class {
     this.greeting = hello;
     this.out.setMaxLineBytes(hello.limits.maxLineBytes);
     this.calls.setSyncCallMs(hello.limits.syncCallMs);
+    this.prepare(hello);
+  }
+  /** Makes what depends on where the host is. */
+  prepare(hello) {
+    if (this.loader !== void 0) return;
     this.theme = this.factories.createTheme(hello.ansi);
     this.loader = new Loader(this, this.registrar, {
       modules: () => this.moduleTable(),
       unavailable: () => this.factories.unavailable(),
       cacheDir: hello.cacheDir
     });
+  }
+  /** Takes a patch of a mirror, of a channel too; false: the record is another one. */
+  takePatch(record) {
+    return this.mirror.apply(record) || this.channels.takePatchOf(record);
   }
   /** Takes the next record of the daemon. */
   receive(record) {
@@ -6926,6 +7079,27 @@ var Host = class {
       this.generation = new Generation(epoch);
     }
     return this.generation;
+  }
+  /** Answers a request of `shutdown`. */
+  shutDown() {
+    setImmediate(() => process.exit(0));
+  }
+  /** Whether its session was opened by an extension of this process. */
+  get isNested() {
+    return false;
+  }
+  load(generation, source, within) {
+    return this.loader.load(generation, source, this.hello.cwd, within);
+  }
+  /** All extensions of a request are loaded. */
+  loaded() {
+  }
+  /** Actions are legal from here on. */
+  hasBound() {
+  }
+  /** Whether handlers of an event are run when the daemon asks for it. */
+  hears(_event) {
+    return true;
   }
   unload(epoch) {
     if (this.generation?.epoch === epoch) this.generation.invalidate();
@@ -6961,7 +7135,7 @@ var Host = class {
     const record = { type: "error", event: "uncaught", message: messageOf(error), stack: stackOf(error) };
     const epoch = this.generation?.epoch ?? this.greeting?.epoch;
     if (epoch !== void 0) record["epoch"] = epoch;
-    record["ext"] = currentScope()?.ext ?? "<host>";
+    record["ext"] = this.scopes.current()?.ext ?? "<host>";
     try {
       this.out.send(record);
     } catch (failure2) {
@@ -6980,7 +7154,7 @@ var Host = class {
   }
   /** Takes a note; some have the id of what they belong to. False: not a note that this host knows. */
   takeNote(record) {
-    if (this.mirror.apply(record)) return true;
+    if (this.takePatch(record) || this.channels.receive(record) || this.agents.receive(record)) return true;
     const id = record.id ?? 0;
     switch (record.type) {
       case "cancel":
@@ -7033,7 +7207,7 @@ var Host = class {
     const caller = () => ({ epoch: this.generation?.epoch ?? this.hello.epoch });
     const encode = (params) => {
       const { epoch } = caller();
-      return this.callbacks.encode(params, { ext: currentScope()?.ext, epoch });
+      return this.callbacks.encode(params, { ext: this.scopes.current()?.ext, epoch });
     };
     const host = this;
     return {
@@ -7054,14 +7228,15 @@ var Host = class {
           throw withStaleText(error);
         }
       },
-      note: (record) => host.out.send({ epoch: caller().epoch, ext: currentScope()?.ext, ...record }),
+      note: (record) => host.out.send({ epoch: caller().epoch, ext: host.scopes.current()?.ext, ...record }),
       readTopic: (topic) => {
         if (topic === "core") return host.mirror.core;
         if (topic !== "entries") return host.mirror.topic(topic);
         const { header, entries, leafId } = host.mirror.entryStore();
         return { header, entries, leafId };
       },
-      currentExt: () => currentScope()?.ext
+      currentExt: () => host.scopes.current()?.ext,
+      createAgentHost: (place) => host.agents.create(place)
     };
   }
 };
@@ -7072,6 +7247,210 @@ function callerOf(actor) {
 }
 function withStaleText(error) {
   return error instanceof CallError && error.code === "stale" ? new CallError(STALE, "stale") : error;
+}
+
+// src/host/agent_host.ts
+var FIRST_EPOCH = 1;
+var KNOWN_SINCE = { topic: "scopedModels" };
+var OF_THE_OPENER = /* @__PURE__ */ new Set(["session_shutdown"]);
+function createAgentHost(parent, place) {
+  const { channel, host } = parent.channels.add((link) => new NestedHost(parent, link, place));
+  host.channel = channel;
+  return host.asAgent();
+}
+var NestedHost = class extends Host {
+  constructor(parent, link, place) {
+    super(link, parent.factories, place.bus);
+    this.parent = parent;
+    this.place = { ...parent.hello, epoch: FIRST_EPOCH, cwd: place.cwd, sessionId: "", mode: "print", hasUI: false };
+    this.prepare(this.place);
+    this.generation = new Generation(FIRST_EPOCH);
+  }
+  parent;
+  channel = 0;
+  place;
+  /** Registrations that the daemon has not asked for yet. */
+  postponed = [];
+  isLoaded = false;
+  isOpen = false;
+  agent;
+  tellBound = () => void 0;
+  /** Its session can be read. */
+  whenBound = new Promise((resolve10) => {
+    this.tellBound = resolve10;
+  });
+  nextName = 0;
+  get isNested() {
+    return true;
+  }
+  get hello() {
+    return this.greeting ?? this.place;
+  }
+  /** Before the daemon has loaded the extensions, what their code asks for is asked of the session of the opener. */
+  services() {
+    const own = super.services();
+    const before = this.parent.services();
+    const now = () => this.isLoaded ? own : before;
+    return {
+      ...own,
+      get hello() {
+        return own.hello;
+      },
+      call: (method, params, opts) => now().call(method, params, opts),
+      callSync: (method, params) => now().callSync(method, params),
+      readTopic: (topic) => now().readTopic(topic)
+    };
+  }
+  note(actor, type, fields) {
+    if (this.isLoaded) super.note(actor, type, fields);
+    else this.postponed.push(() => super.note(actor, type, fields));
+  }
+  async load(generation, source) {
+    const extension = [...generation.extensions.values()].find((loaded) => loaded.source.entry === source.entry);
+    if (extension === void 0) return { ext: source.ext, ok: false, error: `It was not loaded: ${source.path}`, ms: 0 };
+    generation.extensions.delete(extension.id);
+    this.callbacks.rename(extension.id, source.ext);
+    extension.source.ext = source.ext;
+    generation.extensions.set(source.ext, extension);
+    return { ext: source.ext, ok: true, ms: 0 };
+  }
+  loaded() {
+    this.isLoaded = true;
+    const postponed = this.postponed;
+    this.postponed = [];
+    for (const note of postponed) note();
+  }
+  hasBound() {
+    this.tellBound();
+  }
+  hears(event) {
+    return !OF_THE_OPENER.has(event);
+  }
+  shutDown() {
+    this.closed();
+  }
+  closed() {
+    this.parent.channels.remove(this.channel);
+    this.generation?.invalidate();
+  }
+  asAgent() {
+    const host = this;
+    return {
+      get isOpen() {
+        return host.isOpen;
+      },
+      load: (source) => host.preload(source, (named) => host.loader.load(host.current(), named, host.hello.cwd, void 0)),
+      loadInline: (source, factory) => host.preload(source, (named) => host.loader.loadFactory(host.current(), named, factory)),
+      pendingProviders: () => host.pendingProviders(),
+      open: (params, extensions, listener) => host.open(params, extensions, listener),
+      bind: (binding, event) => host.bind(binding, event),
+      command: (command, wait2 = false) => host.command(command, wait2),
+      commandSync: (command) => host.commandSync(command),
+      call: (method, params) => host.calls.call(host.caller(), method, params),
+      callSync: (method, params) => host.calls.callSync(host.caller(), method, params),
+      readTopic: (topic) => super.services().readTopic(topic),
+      entries: () => host.mirror.entryStore(),
+      close: async () => {
+        if (host.agent !== void 0) await host.parent.services().call("agents.close", { agent: host.agent });
+        else host.closed();
+      },
+      hasHandlers: (event) => [...host.current().handlers.values()].some((handler) => handler.event === event),
+      emit: (event, onError) => host.emit(event, onError),
+      tool: (name) => [...host.current().extensions.values()].map((extension) => extension.tools.get(name)).find((tool) => tool !== void 0)
+    };
+  }
+  current() {
+    const { generation } = this;
+    if (generation === void 0 || generation.isStale) throw new Error("The session of this agent has ended");
+    return generation;
+  }
+  caller() {
+    return { epoch: this.generation?.epoch ?? FIRST_EPOCH };
+  }
+  async preload(source, load) {
+    const named = { ...source, ext: `#${this.nextName++}` };
+    const { ok, error } = await load(named);
+    const extension = this.current().extensions.get(named.ext);
+    if (!ok || extension === void 0) return { error: error ?? "it failed" };
+    return shown(extension);
+  }
+  pendingProviders() {
+    const found = [];
+    for (const [name, registered2] of this.current().providers) {
+      const isNative2 = typeof registered2.getModels === "function";
+      found.push({ name, ...isNative2 ? { provider: registered2 } : { config: registered2 }, extensionPath: "<agent>" });
+    }
+    return found;
+  }
+  async open(params, extensions, listener) {
+    if (this.isOpen) throw new Error("The extensions of a resource loader serve one session: reload() it for another one");
+    this.isOpen = true;
+    const generation = this.current();
+    const wanted = new Set(extensions);
+    for (const extension of [...generation.extensions.values()]) {
+      if (!wanted.has(extension)) this.drop(generation, extension);
+    }
+    const list2 = extensions.map((extension) => {
+      const { source } = extension;
+      return { path: source.path, entry: source.entry, baseDir: source.baseDir ?? "", sourceInfo: source.sourceInfo };
+    });
+    const asked = { ...params, channel: this.channel, extensions: list2 };
+    let opened;
+    try {
+      opened = await this.parent.services().call("agents.open", asked);
+    } catch (error) {
+      this.closed();
+      throw error;
+    }
+    this.agent = opened.agent;
+    this.parent.agents.listen(opened.agent, { ...listener, onEnded: (reason) => this.end(reason, listener) });
+    await this.whenBound;
+    return opened;
+  }
+  end(reason, listener) {
+    this.tellBound();
+    listener.onEnded(reason);
+  }
+  /** Sends a command. What it changes is known here when it is answered. */
+  async command(command, wait2) {
+    const answer = await this.parent.services().call("agents.command", { agent: this.agent, command, wait: wait2 });
+    await this.calls.call(this.caller(), "read", KNOWN_SINCE).catch(() => void 0);
+    return answer;
+  }
+  commandSync(command) {
+    const answer = this.parent.services().callSync("agents.command", { agent: this.agent, command });
+    this.calls.callSync(this.caller(), "read", KNOWN_SINCE);
+    return answer;
+  }
+  drop(generation, extension) {
+    generation.extensions.delete(extension.id);
+    extension.discard();
+  }
+  async bind(binding, event) {
+    const isFirst = this.binding === void 0;
+    this.binding = binding;
+    if (isFirst) await this.calls.call(this.caller(), "session.begin", event);
+  }
+  async emit(event, onError) {
+    const generation = this.current();
+    let last;
+    for (const extension of generation.extensions.values()) {
+      for (const handler of [...generation.handlers.values()]) {
+        if (handler.ext !== extension || handler.event !== event.type) continue;
+        try {
+          const ctx = this.contexts.event(actorOf(extension));
+          last = await this.scopes.run({ ext: extension.id }, () => handler.run(event, ctx)) ?? last;
+        } catch (error) {
+          onError({ extensionPath: extension.path, event: event.type, error: messageOf(error) });
+        }
+      }
+    }
+    return last;
+  }
+};
+function shown(extension) {
+  const { source } = extension;
+  return Object.assign(extension, { resolvedPath: source.entry, sourceInfo: source.sourceInfo });
 }
 
 // src/modules/unavailable.ts
@@ -7110,23 +7489,1095 @@ function unavailableExports() {
   return Object.fromEntries([...registered].map(([specifier, names]) => [specifier, [...names].sort()]));
 }
 
+// src/modules/ai/transcript.ts
+var transcript_exports = {};
+__export(transcript_exports, {
+  collapseSystemMessages: () => collapseSystemMessages,
+  contentText: () => contentText,
+  createInitialSystemMessage: () => createInitialSystemMessage,
+  declarationsEqual: () => declarationsEqual,
+  getCurrentSystemMessage: () => getCurrentSystemMessage,
+  getCurrentSystemPrompt: () => getCurrentSystemPrompt,
+  getCurrentTools: () => getCurrentTools,
+  getDeclaredTools: () => getDeclaredTools,
+  getInitialSystemMessage: () => getInitialSystemMessage,
+  getSystemMessageText: () => getSystemMessageText,
+  getToolStateChanges: () => getToolStateChanges,
+  hasNonAdditiveToolChanges: () => hasNonAdditiveToolChanges,
+  hasToolRedefinitions: () => hasToolRedefinitions,
+  normalizeContext: () => normalizeContext,
+  renderSystemMessageUpdate: () => renderSystemMessageUpdate,
+  resolveTranscript: () => resolveTranscript,
+  resolveTranscriptTools: () => resolveTranscriptTools,
+  toToolDeclaration: () => toToolDeclaration,
+  withoutInitialSystemMessage: () => withoutInitialSystemMessage
+});
+function systemMessages(messages) {
+  return messages.filter((message) => message.role === "system");
+}
+function contentText(content, separator = "\n") {
+  if (typeof content === "string") return content;
+  return content.filter((block) => block.type === "text").map((block) => block.text ?? "").join(separator);
+}
+var PARAGRAPH = "\n\n";
+function sectionTexts(sections) {
+  return Object.values(sections ?? {}).filter((text2) => text2 !== null);
+}
+function getSystemMessageText(message) {
+  return [contentText(message.content), ...sectionTexts(message.sections)].filter((text2) => text2 !== "").join(PARAGRAPH);
+}
+function renderSystemMessageUpdate(message) {
+  const parts = [contentText(message.content)];
+  for (const [name, text2] of Object.entries(message.sections ?? {})) {
+    parts.push(
+      text2 === null ? `The section "${name}" of the system prompt no longer applies.` : `The section "${name}" of the system prompt is now:${PARAGRAPH}${text2}`
+    );
+  }
+  return parts.filter((part) => part !== "").join(PARAGRAPH);
+}
+function createInitialSystemMessage(systemPrompt, tools) {
+  const hasTools = tools !== void 0 && tools.length > 0;
+  if (!systemPrompt && !hasTools) return void 0;
+  return {
+    role: "system",
+    content: systemPrompt ?? "",
+    ...hasTools ? { toolsAdded: tools } : {},
+    timestamp: 0
+  };
+}
+function normalizeContext(context) {
+  const initial = createInitialSystemMessage(context.systemPrompt, context.tools);
+  return { messages: initial ? [initial, ...context.messages] : context.messages };
+}
+function getInitialSystemMessage(messages) {
+  const first = messages[0];
+  return first?.role === "system" ? first : void 0;
+}
+function withoutInitialSystemMessage(messages) {
+  return getInitialSystemMessage(messages) ? messages.slice(1) : messages;
+}
+function getCurrentTools(messages) {
+  const tools = /* @__PURE__ */ new Map();
+  for (const message of systemMessages(messages)) applyTools(tools, message);
+  return [...tools.values()];
+}
+function applyTools(tools, message) {
+  for (const { name } of message.toolsRemoved ?? []) tools.delete(name);
+  for (const tool of message.toolsAdded ?? []) tools.set(tool.name, tool);
+}
+function getCurrentSystemMessage(messages) {
+  const all = systemMessages(messages);
+  const first = all[0];
+  if (!first) return void 0;
+  const sections = {};
+  for (const message of all) {
+    for (const [name, text2] of Object.entries(message.sections ?? {})) {
+      if (text2 === null) delete sections[name];
+      else sections[name] = text2;
+    }
+  }
+  const tools = getCurrentTools(messages);
+  const texts3 = all.map((message) => contentText(message.content)).filter((text2) => text2 !== "");
+  return {
+    role: "system",
+    content: texts3.join(PARAGRAPH),
+    ...Object.keys(sections).length > 0 ? { sections } : {},
+    ...tools.length > 0 ? { toolsAdded: tools } : {},
+    timestamp: first.timestamp
+  };
+}
+function getCurrentSystemPrompt(messages) {
+  const message = getCurrentSystemMessage(messages);
+  return message ? getSystemMessageText(message) : "";
+}
+function collapseSystemMessages(context) {
+  const current2 = getCurrentSystemMessage(context.messages);
+  if (!current2) return context;
+  const rest = context.messages.filter((message) => message.role !== "system");
+  return { ...context, messages: [current2, ...rest] };
+}
+function resolveTranscript(context, supportsMidConvoSystemMessages) {
+  return supportsMidConvoSystemMessages ? context : collapseSystemMessages(context);
+}
+function toToolDeclaration(tool) {
+  const { name, description, parameters, constrainedSampling } = tool;
+  return JSON.parse(JSON.stringify({ name, description, parameters, constrainedSampling }));
+}
+function declarationsEqual(left, right) {
+  return JSON.stringify(toToolDeclaration(left)) === JSON.stringify(toToolDeclaration(right));
+}
+function getToolStateChanges(previous, current2) {
+  const before = new Map(previous.map((tool) => [tool.name, tool]));
+  const after = new Map(current2.map((tool) => [tool.name, tool]));
+  const same2 = (left, right) => right !== void 0 && declarationsEqual(left, right);
+  return {
+    toolsAdded: current2.filter((tool) => !same2(tool, before.get(tool.name))).map(toToolDeclaration),
+    toolsRemoved: previous.filter((tool) => !same2(tool, after.get(tool.name))).map(({ name }) => ({ name }))
+  };
+}
+function getDeclaredTools(messages) {
+  const tools = /* @__PURE__ */ new Map();
+  for (const message of systemMessages(messages)) {
+    for (const tool of message.toolsAdded ?? []) tools.set(tool.name, tool);
+  }
+  return [...tools.values()];
+}
+function hasToolRedefinitions(messages) {
+  const tools = /* @__PURE__ */ new Map();
+  for (const tool of systemMessages(messages).flatMap((message) => message.toolsAdded ?? [])) {
+    const earlier = tools.get(tool.name);
+    if (earlier && !declarationsEqual(earlier, tool)) return true;
+    tools.set(tool.name, tool);
+  }
+  return false;
+}
+function isNonAdditive(message, declared) {
+  let again = false;
+  for (const tool of message.toolsAdded ?? []) {
+    again ||= declared.has(tool.name);
+    declared.add(tool.name);
+  }
+  return again || (message.toolsRemoved ?? []).length > 0;
+}
+function hasNonAdditiveToolChanges(messages) {
+  const declared = /* @__PURE__ */ new Set();
+  return systemMessages(messages).some((message) => isNonAdditive(message, declared));
+}
+function resolveTranscriptTools(messages, support) {
+  const all = systemMessages(messages);
+  if (support === "changes") return { requestTools: [], foldedSystemMessages: 0 };
+  if (support === "none") return { requestTools: getCurrentTools(messages), foldedSystemMessages: all.length };
+  const declared = /* @__PURE__ */ new Set();
+  let folded = getInitialSystemMessage(messages) ? 1 : 0;
+  all.forEach((message, index) => {
+    if (isNonAdditive(message, declared)) folded = Math.max(folded, index + 1);
+  });
+  return { requestTools: getCurrentTools(all.slice(0, folded)), foldedSystemMessages: folded };
+}
+
+// src/modules/ai/types.ts
+function emptyUsage2() {
+  return {
+    input: 0,
+    output: 0,
+    cacheRead: 0,
+    cacheWrite: 0,
+    totalTokens: 0,
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }
+  };
+}
+
+// src/modules/ai/event_stream.ts
+var event_stream_exports = {};
+__export(event_stream_exports, {
+  AssistantMessageEventStream: () => AssistantMessageEventStream,
+  EventStream: () => EventStream2,
+  createAssistantMessageEventStream: () => createAssistantMessageEventStream
+});
+var EventStream2 = class {
+  #queue = [];
+  #waiting = [];
+  done = false;
+  #isComplete;
+  #extractResult;
+  #final;
+  #resolve;
+  constructor(isComplete, extractResult) {
+    this.#isComplete = isComplete;
+    this.#extractResult = extractResult;
+    this.#final = new Promise((resolve10) => {
+      this.#resolve = resolve10;
+    });
+  }
+  /** Adds an event. After the completing one, further events are dropped. */
+  push(event) {
+    if (this.done) return;
+    if (this.#isComplete(event)) {
+      this.done = true;
+      this.#resolve(this.#extractResult(event));
+    }
+    const waiting = this.#waiting.shift();
+    if (waiting) waiting({ value: event, done: false });
+    else this.#queue.push(event);
+    if (this.done) this.#endWaiting();
+  }
+  /** Ends the stream without a completing event. */
+  end(result) {
+    this.done = true;
+    if (result !== void 0) this.#resolve(result);
+    this.#endWaiting();
+  }
+  #endWaiting() {
+    for (const waiting of this.#waiting.splice(0)) waiting({ value: void 0, done: true });
+  }
+  async *[Symbol.asyncIterator]() {
+    for (; ; ) {
+      const event = this.#queue.shift();
+      if (event !== void 0) {
+        yield event;
+        continue;
+      }
+      if (this.done) return;
+      const next = await new Promise((resolve10) => this.#waiting.push(resolve10));
+      if (next.done) return;
+      yield next.value;
+    }
+  }
+  result() {
+    return this.#final;
+  }
+};
+function finalMessage(event) {
+  if (event.type === "done") return event.message;
+  return event.type === "error" ? event.error : void 0;
+}
+var AssistantMessageEventStream = class extends EventStream2 {
+  #startedAt = Date.now();
+  #started = performance.now();
+  constructor() {
+    super(
+      (event) => finalMessage(event) !== void 0,
+      (event) => finalMessage(event)
+    );
+  }
+  push(event) {
+    if (this.done) return;
+    const message = finalMessage(event);
+    if (message) this.#time(message);
+    super.push(event);
+  }
+  end(result) {
+    if (result && !this.done) this.#time(result);
+    super.end(result);
+  }
+  /** A message that is older than the stream was begun elsewhere, so that its duration is unknown. */
+  #time(message) {
+    if (message.durationMs !== void 0 || message.timestamp < this.#startedAt) return;
+    message.durationMs = Math.round(performance.now() - this.#started);
+  }
+};
+function createAssistantMessageEventStream() {
+  return new AssistantMessageEventStream();
+}
+
+// src/modules/ai/validation.ts
+var validation_exports = {};
+__export(validation_exports, {
+  validateToolArguments: () => validateToolArguments,
+  validateToolCall: () => validateToolCall
+});
+function isObject2(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+function typeName(value) {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
+  return typeof value;
+}
+function hasType(value, type) {
+  switch (type) {
+    case "object":
+      return isObject2(value);
+    case "array":
+      return Array.isArray(value);
+    case "null":
+      return value === null;
+    case "integer":
+      return typeof value === "number" && Number.isInteger(value);
+    case "number":
+      return typeof value === "number" && Number.isFinite(value);
+    default:
+      return typeof value === type;
+  }
+}
+function coerceTo(value, type) {
+  switch (type) {
+    case "number":
+    case "integer": {
+      const number3 = value === null ? 0 : typeof value === "boolean" || typeof value === "string" ? Number(value) : value;
+      if (typeof number3 !== "number" || !Number.isFinite(number3)) return void 0;
+      return type === "integer" ? Math.trunc(number3) : number3;
+    }
+    case "boolean":
+      if (value === null || value === 0) return false;
+      if (value === 1) return true;
+      if (typeof value !== "string") return void 0;
+      if (/^(true|1)$/i.test(value)) return true;
+      return /^(false|0|)$/i.test(value) ? false : void 0;
+    case "string":
+      return value === null || typeof value === "number" || typeof value === "boolean" ? String(value) : void 0;
+    case "null":
+      return value === "" || value === 0 || value === false || value === "null" ? null : void 0;
+    case "array":
+      return [value];
+    default:
+      return void 0;
+  }
+}
+function typesOf(schema) {
+  const type = schema.type;
+  if (Array.isArray(type)) return type;
+  return typeof type === "string" ? [type] : [];
+}
+function list(value) {
+  return Array.isArray(value) ? value : [];
+}
+var Validator = class {
+  #root;
+  constructor(root) {
+    this.#root = root;
+  }
+  /** Returns the value as the schema wants it; what cannot be coerced stays. */
+  coerce(schema, value) {
+    if (typeof schema === "boolean") return value;
+    const target = this.#resolve(schema);
+    if (!target) return value;
+    const alternatives = [...list(target.anyOf), ...list(target.oneOf)];
+    if (alternatives.length > 0) return this.#coerceAlternatives(alternatives, value);
+    let result = value;
+    for (const part of list(target.allOf)) result = this.coerce(part, result);
+    const types = typesOf(target);
+    if (types.length > 0 && !types.some((type) => hasType(result, type))) {
+      for (const type of types) {
+        const coerced = coerceTo(result, type);
+        if (coerced === void 0) continue;
+        result = coerced;
+        break;
+      }
+    } else if (types.length === 0) {
+      result = coerceToListed(target, result);
+    }
+    if (Array.isArray(result)) return this.#coerceItems(target, result);
+    return isObject2(result) ? this.#coerceMembers(target, result) : result;
+  }
+  #coerceAlternatives(alternatives, value) {
+    for (const alternative of alternatives) if (this.check(alternative, value, []).length === 0) return value;
+    for (const alternative of alternatives) {
+      const coerced = this.coerce(alternative, value);
+      if (this.check(alternative, coerced, []).length === 0) return coerced;
+    }
+    return value;
+  }
+  #coerceItems(schema, values) {
+    const prefix2 = Array.isArray(schema.items) ? list(schema.items) : list(schema.prefixItems);
+    const rest = Array.isArray(schema.items) ? void 0 : schema.items;
+    return values.map((value, index) => {
+      const item = prefix2[index] ?? rest;
+      return item === void 0 ? value : this.coerce(item, value);
+    });
+  }
+  #coerceMembers(schema, value) {
+    const properties = isObject2(schema.properties) ? schema.properties : {};
+    const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+    const coerced = {};
+    for (const [name, member] of Object.entries(value)) {
+      const property = Object.hasOwn(properties, name) ? properties[name] : void 0;
+      if (property === void 0) {
+        const extra = schema.additionalProperties;
+        coerced[name] = isObject2(extra) ? this.coerce(extra, member) : member;
+        continue;
+      }
+      if (member === null && !required.has(name) && this.check(property, null, []).length > 0) continue;
+      coerced[name] = this.coerce(property, member);
+    }
+    return coerced;
+  }
+  /** Everything that is wrong with a value. */
+  check(schema, value, path) {
+    const problem = (message) => [{ path, message }];
+    if (schema === true) return [];
+    if (schema === false) return problem("no value is allowed here");
+    const target = this.#resolve(schema);
+    if (!target) return problem(`unresolved reference ${String(schema.$ref)}`);
+    const types = typesOf(target);
+    if (types.length > 0 && !types.some((type) => hasType(value, type))) {
+      return problem(`expected ${types.join(" or ")}, got ${typeName(value)}`);
+    }
+    return [
+      ...this.#checkListed(target, value, path),
+      ...this.#checkCombined(target, value, path),
+      ...checkNumber(target, value, path),
+      ...checkString(target, value, path),
+      ...this.#checkArray(target, value, path),
+      ...this.#checkObject(target, value, path)
+    ];
+  }
+  #checkListed(schema, value, path) {
+    const same2 = (other) => JSON.stringify(other) === JSON.stringify(value);
+    if ("const" in schema && !same2(schema.const)) {
+      return [{ path, message: `expected ${JSON.stringify(schema.const)}` }];
+    }
+    if (Array.isArray(schema.enum) && !schema.enum.some(same2)) {
+      return [{ path, message: `expected one of ${JSON.stringify(schema.enum)}` }];
+    }
+    return [];
+  }
+  #checkCombined(schema, value, path) {
+    const problems = list(schema.allOf).flatMap((part) => this.check(part, value, path));
+    if (Array.isArray(schema.anyOf)) {
+      const results = list(schema.anyOf).map((part) => this.check(part, value, path));
+      if (!results.some((result) => result.length === 0)) problems.push(...results[0] ?? []);
+    }
+    if (Array.isArray(schema.oneOf)) {
+      const results = list(schema.oneOf).map((part) => this.check(part, value, path));
+      const matching = results.filter((result) => result.length === 0).length;
+      if (matching === 0) problems.push(...results[0] ?? []);
+      if (matching > 1) problems.push({ path, message: "matches more than one alternative" });
+    }
+    if (schema.not !== void 0 && this.check(schema.not, value, path).length === 0) {
+      problems.push({ path, message: "must not match the schema in not" });
+    }
+    return problems;
+  }
+  #checkArray(schema, value, path) {
+    if (!Array.isArray(value)) return [];
+    const problems = [];
+    const { minItems, maxItems } = schema;
+    if (typeof minItems === "number" && value.length < minItems) {
+      problems.push({ path, message: `expected at least ${minItems} items` });
+    }
+    if (typeof maxItems === "number" && value.length > maxItems) {
+      problems.push({ path, message: `expected at most ${maxItems} items` });
+    }
+    if (schema.uniqueItems === true && new Set(value.map((item) => JSON.stringify(item))).size < value.length) {
+      problems.push({ path, message: "expected unique items" });
+    }
+    const prefix2 = Array.isArray(schema.items) ? list(schema.items) : list(schema.prefixItems);
+    const rest = Array.isArray(schema.items) ? void 0 : schema.items;
+    value.forEach((item, index) => {
+      const itemSchema = prefix2[index] ?? rest;
+      if (itemSchema !== void 0) problems.push(...this.check(itemSchema, item, [...path, String(index)]));
+    });
+    return problems;
+  }
+  #checkObject(schema, value, path) {
+    if (!isObject2(value)) return [];
+    const problems = [];
+    const properties = isObject2(schema.properties) ? schema.properties : {};
+    for (const name of Array.isArray(schema.required) ? schema.required : []) {
+      if (value[name] === void 0) problems.push({ path: [...path, name], message: "missing" });
+    }
+    for (const [name, member] of Object.entries(value)) {
+      const at = [...path, name];
+      if (Object.hasOwn(properties, name)) {
+        if (member !== void 0) problems.push(...this.check(properties[name], member, at));
+      } else if (schema.additionalProperties === false) {
+        problems.push({ path: at, message: "unknown field" });
+      } else if (isObject2(schema.additionalProperties)) {
+        problems.push(...this.check(schema.additionalProperties, member, at));
+      }
+    }
+    return problems;
+  }
+  /** Follows references into the schema itself. */
+  #resolve(schema) {
+    let current2 = schema;
+    const seen = /* @__PURE__ */ new Set();
+    while (isObject2(current2) && typeof current2.$ref === "string") {
+      if (seen.has(current2)) return void 0;
+      seen.add(current2);
+      current2 = this.#pointer(current2.$ref);
+    }
+    return isObject2(current2) ? current2 : void 0;
+  }
+  #pointer(reference) {
+    if (!reference.startsWith("#")) return void 0;
+    let current2 = this.#root;
+    for (const part of reference.slice(1).split("/").filter((name) => name !== "")) {
+      const name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+      current2 = isObject2(current2) || Array.isArray(current2) ? current2[name] : void 0;
+    }
+    return current2;
+  }
+};
+function coerceToListed(schema, value) {
+  const allowed = "const" in schema ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : [];
+  if (allowed.includes(value)) return value;
+  for (const candidate of allowed) {
+    if (coerceTo(value, typeName(candidate)) === candidate) return candidate;
+  }
+  return value;
+}
+function checkNumber(schema, value, path) {
+  if (typeof value !== "number") return [];
+  const rules = [
+    ["minimum", (limit) => value >= limit, (limit) => `expected >= ${limit}`],
+    ["maximum", (limit) => value <= limit, (limit) => `expected <= ${limit}`],
+    ["exclusiveMinimum", (limit) => value > limit, (limit) => `expected > ${limit}`],
+    ["exclusiveMaximum", (limit) => value < limit, (limit) => `expected < ${limit}`],
+    ["multipleOf", (limit) => Number.isInteger(value / limit), (limit) => `expected a multiple of ${limit}`]
+  ];
+  return rules.flatMap(([name, holds, text2]) => {
+    const limit = schema[name];
+    return typeof limit === "number" && !holds(limit) ? [{ path, message: text2(limit) }] : [];
+  });
+}
+function checkString(schema, value, path) {
+  if (typeof value !== "string") return [];
+  const problems = [];
+  const length = [...value].length;
+  const { minLength, maxLength, pattern } = schema;
+  if (typeof minLength === "number" && length < minLength) {
+    problems.push({ path, message: `expected at least ${minLength} characters` });
+  }
+  if (typeof maxLength === "number" && length > maxLength) {
+    problems.push({ path, message: `expected at most ${maxLength} characters` });
+  }
+  if (typeof pattern === "string" && !new RegExp(pattern, "u").test(value)) {
+    problems.push({ path, message: `expected to match ${pattern}` });
+  }
+  return problems;
+}
+function validateToolArguments(tool, toolCall) {
+  if (toolCall.argumentsError !== void 0) {
+    throw new Error(`Invalid arguments for tool "${tool.name}": ${toolCall.argumentsError}`);
+  }
+  const schema = JSON.parse(JSON.stringify(tool.parameters));
+  const validator = new Validator(schema);
+  const value = isObject2(toolCall.arguments) ? validator.coerce(schema, structuredClone(toolCall.arguments)) : toolCall.arguments;
+  const problems = validator.check(schema, value, []);
+  if (problems.length === 0) return value;
+  const lines = problems.map(({ path, message }) => `  - ${path.length === 0 ? "root" : path.join(".")}: ${message}`);
+  throw new Error(
+    `Validation failed for tool "${tool.name}":
+${lines.join("\n")}
+
+Received arguments:
+${JSON.stringify(toolCall.arguments, null, 2)}`
+  );
+}
+function validateToolCall(tools, toolCall) {
+  const tool = tools.find(({ name }) => name === toolCall.name);
+  if (!tool) throw new Error(`Tool "${toolCall.name}" not found`);
+  return validateToolArguments(tool, toolCall);
+}
+
+// src/modules/agent_core/tool_calls.ts
+function failed(toolCall, text2, more = {}) {
+  return { toolCall, result: { content: [{ type: "text", text: text2 }], details: {}, ...more }, isError: true };
+}
+var textOf = (error) => error instanceof Error ? error.message : String(error);
+async function prepare(toolCall, options) {
+  const tool = options.tools.find(({ name }) => name === toolCall.name);
+  if (tool === void 0) return { outcome: failed(toolCall, `Tool ${toolCall.name} not found`) };
+  try {
+    const given = tool.prepareArguments === void 0 ? toolCall : { ...toolCall, arguments: tool.prepareArguments(toolCall.arguments) };
+    const args = validateToolArguments(tool, given);
+    const { assistantMessage, context, signal } = options;
+    const verdict = await options.beforeToolCall?.({ assistantMessage, toolCall, args, context }, signal);
+    if (verdict?.block === true) {
+      const more = verdict.terminate === true ? { terminate: true } : {};
+      return { outcome: failed(toolCall, verdict.reason ?? "Tool execution was blocked", more) };
+    }
+    if (signal?.aborted) return { outcome: failed(toolCall, "Operation aborted") };
+    return { tool, toolCall, args };
+  } catch (error) {
+    return { outcome: failed(toolCall, textOf(error)) };
+  }
+}
+async function execute(prepared, options) {
+  const { tool, toolCall, args } = prepared;
+  const started = performance.now();
+  let isSettled = false;
+  const onUpdate = (partial2) => {
+    if (!isSettled) options.onUpdate?.(partial2);
+  };
+  let outcome;
+  try {
+    const result = await tool.execute(toolCall.id, args, options.signal, onUpdate);
+    outcome = { toolCall, result, isError: result.isError === true };
+  } catch (error) {
+    outcome = failed(toolCall, textOf(error));
+  }
+  isSettled = true;
+  const durationMs = Math.round(performance.now() - started);
+  return { ...await afterCall(outcome, args, options), durationMs };
+}
+async function afterCall(outcome, args, options) {
+  if (options.afterToolCall === void 0) return outcome;
+  const { toolCall, result, isError } = outcome;
+  const { assistantMessage, context, signal } = options;
+  try {
+    const changed = await options.afterToolCall({ assistantMessage, toolCall, args, result, isError, context }, signal);
+    if (changed === void 0) return outcome;
+    const merged2 = { ...result };
+    for (const name of ["content", "details", "usage", "terminate"]) if (changed[name] !== void 0) Object.assign(merged2, { [name]: changed[name] });
+    if (changed.structuredContent !== void 0) merged2.structuredContent = changed.structuredContent;
+    else if (changed.content !== void 0) delete merged2.structuredContent;
+    return { toolCall, result: merged2, isError: changed.isError ?? isError };
+  } catch (error) {
+    return failed(toolCall, textOf(error));
+  }
+}
+async function runToolCall(toolCall, options) {
+  const prepared = await prepare(toolCall, options);
+  return "outcome" in prepared ? prepared.outcome : execute(prepared, options);
+}
+async function runToolCalls(assistantMessage, context, config, signal, emit) {
+  const calls = assistantMessage.content.filter((block) => block.type === "toolCall");
+  const tools = context.tools ?? [];
+  const isSequential = config.toolExecution === "sequential" || calls.some((call) => tools.find(({ name }) => name === call.name)?.executionMode === "sequential");
+  const optionsFor = (toolCall, updates) => ({
+    tools,
+    assistantMessage,
+    context,
+    signal,
+    ...config.beforeToolCall === void 0 ? {} : { beforeToolCall: config.beforeToolCall.bind(config) },
+    ...config.afterToolCall === void 0 ? {} : { afterToolCall: config.afterToolCall.bind(config) },
+    onUpdate: (partialResult) => {
+      const { id: toolCallId, name: toolName, arguments: args } = toolCall;
+      updates.push(Promise.resolve(emit({ type: "tool_execution_update", toolCallId, toolName, args, partialResult })));
+    }
+  });
+  const ended2 = async (outcome) => {
+    const { toolCall, result, isError, durationMs } = outcome;
+    const time = durationMs === void 0 ? {} : { durationMs };
+    await emit({ type: "tool_execution_end", toolCallId: toolCall.id, toolName: toolCall.name, result, isError, ...time });
+    return outcome;
+  };
+  const messages = [];
+  const tellMessage = async (outcome) => {
+    const message = messageOf2(outcome);
+    messages.push(message);
+    await emit({ type: "message_start", message });
+    await emit({ type: "message_end", message });
+  };
+  const prepared = [];
+  for (const toolCall of calls) {
+    const updates = [];
+    const options = optionsFor(toolCall, updates);
+    await emit({ type: "tool_execution_start", toolCallId: toolCall.id, toolName: toolCall.name, args: toolCall.arguments });
+    const call = await prepare(toolCall, options);
+    const finish3 = async () => {
+      if ("outcome" in call) return ended2(call.outcome);
+      const outcome = await execute(call, options);
+      await Promise.all(updates);
+      return ended2(outcome);
+    };
+    if ("outcome" in call || isSequential) {
+      const outcome = await finish3();
+      prepared.push(async () => outcome);
+      if (isSequential) await tellMessage(outcome);
+    } else {
+      prepared.push(finish3);
+    }
+    if (signal?.aborted) break;
+  }
+  const outcomes = await Promise.all(prepared.map((run2) => run2()));
+  if (!isSequential) for (const outcome of outcomes) await tellMessage(outcome);
+  return { messages, terminates: outcomes.length > 0 && outcomes.every(({ result }) => result.terminate === true) };
+}
+function messageOf2({ toolCall, result, isError, durationMs }) {
+  const { content, details, structuredContent, usage } = result;
+  return {
+    role: "toolResult",
+    toolCallId: toolCall.id,
+    toolName: toolCall.name,
+    content,
+    ...details === void 0 ? {} : { details },
+    ...structuredContent === void 0 ? {} : { structuredContent },
+    ...usage === void 0 ? {} : { usage },
+    isError,
+    ...durationMs === void 0 ? {} : { durationMs },
+    timestamp: Date.now()
+  };
+}
+
+// src/modules/agent_core/loop.ts
+async function runAgentLoop(prompts, context, config, emit, signal, streamFn) {
+  const loop = { context: { ...context, messages: [...context.messages] }, config: { ...config }, signal, emit, streamFn, added: [] };
+  await emit({ type: "agent_start" });
+  await emit({ type: "turn_start" });
+  await declareTools(loop);
+  for (const message of prompts) await add(loop, message);
+  return run(loop);
+}
+async function runAgentLoopContinue(context, config, emit, signal, streamFn) {
+  const last = context.messages.at(-1);
+  if (last === void 0) throw new Error("Cannot continue: no messages in context");
+  if (last.role === "assistant") throw new Error("Cannot continue from message role: assistant");
+  const loop = { context: { ...context, messages: [...context.messages] }, config: { ...config }, signal, emit, streamFn, added: [] };
+  await emit({ type: "agent_start" });
+  await emit({ type: "turn_start" });
+  return run(loop);
+}
+function agentLoop(prompts, context, config, signal, streamFn) {
+  return streamed((emit) => runAgentLoop(prompts, context, config, emit, signal, streamFn));
+}
+function agentLoopContinue(context, config, signal, streamFn) {
+  return streamed((emit) => runAgentLoopContinue(context, config, emit, signal, streamFn));
+}
+function streamed(begin) {
+  const stream = new EventStream2(
+    (event) => event.type === "agent_end",
+    (event) => event["messages"] ?? []
+  );
+  begin((event) => stream.push(event)).then(
+    (messages) => stream.end(messages),
+    (error) => {
+      console.error("The loop of an agent broke down:", error);
+      stream.end([]);
+    }
+  );
+  return stream;
+}
+async function add(loop, message) {
+  loop.context.messages.push(message);
+  loop.added.push(message);
+  await loop.emit({ type: "message_start", message });
+  await loop.emit({ type: "message_end", message });
+}
+async function run(loop) {
+  const { config, signal } = loop;
+  let pending = await config.getSteeringMessages?.() ?? [];
+  let isFirst = true;
+  for (; ; ) {
+    if (!isFirst) await loop.emit({ type: "turn_start" });
+    isFirst = false;
+    await declareTools(loop);
+    for (const message2 of pending) await add(loop, message2);
+    if (await prepareRequest(loop)) await declareTools(loop);
+    const message = await ask(loop);
+    const isOver = message.stopReason === "error" || message.stopReason === "aborted";
+    const called = isOver ? { messages: [], terminates: false } : await runToolCalls(message, loop.context, loop.config, signal, loop.emit);
+    loop.context.messages.push(...called.messages);
+    loop.added.push(...called.messages);
+    const turn = { message, toolResults: called.messages, context: loop.context, newMessages: loop.added };
+    const decision = isOver ? void 0 : await loop.config.finishTurn?.(turn, signal);
+    await loop.emit({ type: "turn_end", message, toolResults: called.messages });
+    if (isOver || decision?.action === "end" || await loop.config.shouldStopAfterTurn?.(turn, signal) === true) return end(loop);
+    pending = await config.getSteeringMessages?.() ?? [];
+    const goesOn = called.messages.length > 0 && !called.terminates;
+    if (pending.length === 0 && !goesOn) {
+      pending = await config.getFollowUpMessages?.() ?? [];
+      if (pending.length === 0 && decision?.action !== "continue") return end(loop);
+    }
+    const update = await loop.config.prepareNextTurn?.(turn, signal);
+    if (update?.messages !== void 0) pending = [...update.messages, ...pending];
+    take(loop, update);
+  }
+}
+async function end(loop) {
+  await loop.emit({ type: "agent_end", messages: loop.added });
+  return loop.added;
+}
+async function declareTools(loop) {
+  const { tools, messages } = loop.context;
+  if (tools === void 0) return;
+  const changes = getToolStateChanges(getCurrentTools(messages), tools);
+  if (changes.toolsAdded.length === 0 && changes.toolsRemoved.length === 0) return;
+  const { toolsAdded, toolsRemoved } = changes;
+  await add(loop, {
+    role: "system",
+    content: "",
+    ...toolsAdded.length === 0 ? {} : { toolsAdded },
+    ...toolsRemoved.length === 0 ? {} : { toolsRemoved },
+    timestamp: Date.now()
+  });
+}
+async function prepareRequest(loop) {
+  const { context, config, signal } = loop;
+  const { model, thinkingLevel = "off" } = config;
+  const update = await config.prepareRequest?.({ context, model, thinkingLevel }, signal);
+  take(loop, update);
+  return update !== void 0;
+}
+function take(loop, update) {
+  if (update === void 0) return;
+  if (update.context !== void 0) loop.context = { ...update.context, messages: [...update.context.messages] };
+  if (update.model !== void 0) loop.config.model = update.model;
+  if (update.thinkingLevel !== void 0) loop.config.thinkingLevel = update.thinkingLevel;
+}
+async function ask(loop) {
+  const { context, config, signal, emit } = loop;
+  const shown2 = await config.transformContext?.(context.messages, signal) ?? context.messages;
+  const messages = await config.convertToLlm(shown2);
+  const apiKey = await config.getApiKey?.(config.model.provider) ?? config["apiKey"];
+  const level = config.thinkingLevel ?? config.reasoning ?? "off";
+  const reasoning = level === "off" ? void 0 : level;
+  const options = { ...config, apiKey, signal, reasoning };
+  const stream = await loop.streamFn(config.model, { messages }, options);
+  let hasStarted = false;
+  for await (const event of stream) {
+    if (event.type === "start") {
+      hasStarted = true;
+      await emit({ type: "message_start", message: { ...event.partial } });
+    } else if (event.type !== "done" && event.type !== "error") {
+      await emit({ type: "message_update", message: { ...event.partial }, assistantMessageEvent: event });
+    }
+  }
+  const message = { ...await stream.result(), thinkingLevel: level };
+  if (!hasStarted) await emit({ type: "message_start", message: { ...message } });
+  context.messages.push(message);
+  loop.added.push(message);
+  await emit({ type: "message_end", message });
+  return message;
+}
+
+// src/modules/agent_core/agent.ts
+var FOR_MODELS = /* @__PURE__ */ new Set(["system", "user", "assistant", "toolResult"]);
+var MEMBERS = [
+  ...["transformContext", "getApiKey", "onPayload", "onResponse", "onProviderStreamEvent", "beforeToolCall", "afterToolCall", "finishTurn"],
+  ...["shouldStopAfterTurn", "prepareRequest", "prepareNextTurn", "prepareNextTurnWithContext", "sessionId", "thinkingBudgets", "maxRetryDelayMs", "identity"]
+];
+var Queue = class {
+  constructor(mode2) {
+    this.mode = mode2;
+  }
+  mode;
+  messages = [];
+  take() {
+    return this.mode === "all" ? this.messages.splice(0) : this.messages.splice(0, 1);
+  }
+  peek() {
+    return this.mode === "all" ? [...this.messages] : this.messages.slice(0, 1);
+  }
+};
+var AgentState = class {
+  model;
+  thinkingLevel;
+  isStreaming = false;
+  streamingMessage;
+  pendingToolCalls = /* @__PURE__ */ new Set();
+  errorMessage;
+  #tools;
+  #messages;
+  constructor(initial) {
+    this.model = initial.model;
+    this.thinkingLevel = initial.thinkingLevel ?? "off";
+    this.#tools = [...initial.tools ?? []];
+    const messages = [...initial.messages ?? []];
+    const leading = messages[0]?.role === "system" ? void 0 : createInitialSystemMessage(initial.systemPrompt, this.#tools.map(toToolDeclaration));
+    this.#messages = leading === void 0 ? messages : [leading, ...messages];
+  }
+  get systemPrompt() {
+    return getCurrentSystemPrompt(this.#messages);
+  }
+  get tools() {
+    return this.#tools;
+  }
+  set tools(tools) {
+    this.#tools = [...tools];
+  }
+  get messages() {
+    return this.#messages;
+  }
+  set messages(messages) {
+    this.#messages = [...messages];
+  }
+};
+var AgentBase = class {
+  state;
+  streamFunction;
+  convertToLlm;
+  transport;
+  toolExecution;
+  #steering;
+  #followUp;
+  #listeners = [];
+  #run;
+  constructor(options, defaultStream) {
+    this.state = new AgentState(options.initialState ?? {});
+    this.streamFunction = options.streamFn ?? options.streamFunction ?? defaultStream;
+    const convert = options.convertToLlm;
+    this.convertToLlm = convert ?? ((messages) => messages.filter(({ role }) => FOR_MODELS.has(role)));
+    this.transport = options.transport ?? "auto";
+    this.toolExecution = options.toolExecution ?? "parallel";
+    this.#steering = new Queue(options.steeringMode ?? "one-at-a-time");
+    this.#followUp = new Queue(options.followUpMode ?? "one-at-a-time");
+    for (const name of MEMBERS) this[name] = options[name];
+  }
+  subscribe(listener) {
+    this.#listeners = [...this.#listeners, listener];
+    return () => {
+      this.#listeners = this.#listeners.filter((other) => other !== listener);
+    };
+  }
+  get steeringMode() {
+    return this.#steering.mode;
+  }
+  set steeringMode(mode2) {
+    this.#steering.mode = mode2;
+  }
+  get followUpMode() {
+    return this.#followUp.mode;
+  }
+  set followUpMode(mode2) {
+    this.#followUp.mode = mode2;
+  }
+  steer(message) {
+    this.#steering.messages.push(message);
+  }
+  followUp(message) {
+    this.#followUp.messages.push(message);
+  }
+  clearSteeringQueue() {
+    this.#steering.messages = [];
+  }
+  clearFollowUpQueue() {
+    this.#followUp.messages = [];
+  }
+  clearAllQueues() {
+    this.clearSteeringQueue();
+    this.clearFollowUpQueue();
+  }
+  hasQueuedMessages() {
+    return this.#steering.messages.length + this.#followUp.messages.length > 0;
+  }
+  peekQueuedMessages() {
+    const steering = this.#steering.peek();
+    return steering.length > 0 ? steering : this.#followUp.peek();
+  }
+  get signal() {
+    return this.#run?.controller.signal;
+  }
+  abort() {
+    this.#run?.controller.abort();
+  }
+  async waitForIdle() {
+    await this.#run?.ended;
+  }
+  /** The conversation is empty again but for the prompt and the tools. */
+  reset() {
+    const { state } = this;
+    const leading = createInitialSystemMessage(state.systemPrompt, state.tools.map(toToolDeclaration));
+    state.messages = leading === void 0 ? [] : [leading];
+    state.isStreaming = false;
+    state.streamingMessage = void 0;
+    state.pendingToolCalls = /* @__PURE__ */ new Set();
+    state.errorMessage = void 0;
+    this.clearAllQueues();
+  }
+  async prompt(input, images = []) {
+    if (this.#run !== void 0) {
+      throw new Error("Agent is already processing a prompt. Use steer() or followUp() to queue messages, or wait for completion.");
+    }
+    const messages = messagesOf(input, images);
+    await this.#lifecycle((config, signal, emit) => runAgentLoop(messages, this.#context(), config, emit, signal, this.streamFunction));
+  }
+  async continue() {
+    if (this.#run !== void 0) throw new Error("Agent is already processing. Wait for completion before continuing.");
+    const last = this.state.messages.findLast(({ role }) => role !== "system");
+    if (last === void 0) throw new Error("No messages to continue from");
+    if (last.role === "assistant") {
+      const queued = this.#steering.messages.length > 0 ? this.#steering.take() : this.#followUp.take();
+      if (queued.length === 0) throw new Error("Cannot continue from message role: assistant");
+      return this.prompt(queued);
+    }
+    await this.#lifecycle((config, signal, emit) => runAgentLoopContinue(this.#context(), config, emit, signal, this.streamFunction));
+  }
+  #context() {
+    return { messages: [...this.state.messages], tools: [...this.state.tools] };
+  }
+  #config() {
+    const member = (name) => {
+      const value = this[name];
+      return typeof value === "function" ? value.bind(this) : value;
+    };
+    const config = {
+      model: this.state.model,
+      thinkingLevel: this.state.thinkingLevel,
+      transport: this.transport,
+      toolExecution: this.toolExecution,
+      convertToLlm: this.convertToLlm.bind(this),
+      getSteeringMessages: async () => this.#steering.take(),
+      getFollowUpMessages: async () => this.#followUp.take()
+    };
+    for (const name of MEMBERS) {
+      const value = member(name);
+      if (value !== void 0 && !name.startsWith("prepareNextTurn")) config[name] = value;
+    }
+    const [withContext, plain2] = [member("prepareNextTurnWithContext"), member("prepareNextTurn")];
+    if (withContext !== void 0) config["prepareNextTurn"] = withContext;
+    else if (plain2 !== void 0) config["prepareNextTurn"] = (_turn, signal) => plain2(signal);
+    return config;
+  }
+  async #lifecycle(run2) {
+    const controller = new AbortController();
+    let end2 = () => void 0;
+    const ended2 = new Promise((resolve10) => {
+      end2 = resolve10;
+    });
+    this.#run = { controller, ended: ended2 };
+    const { state } = this;
+    state.isStreaming = true;
+    state.streamingMessage = void 0;
+    state.errorMessage = void 0;
+    const emit = (event) => this.#take(event, controller.signal);
+    try {
+      await run2(this.#config(), controller.signal, emit);
+    } catch (error) {
+      await this.#failed(error, controller.signal.aborted, emit);
+    } finally {
+      state.isStreaming = false;
+      state.streamingMessage = void 0;
+      state.pendingToolCalls = /* @__PURE__ */ new Set();
+      this.#run = void 0;
+      end2();
+    }
+  }
+  /** The loop itself has failed: an answer says so. */
+  async #failed(error, isAborted, emit) {
+    const { model } = this.state;
+    const message = {
+      role: "assistant",
+      content: [{ type: "text", text: "" }],
+      api: model?.api,
+      provider: model?.provider,
+      model: model?.id,
+      usage: emptyUsage2(),
+      stopReason: isAborted ? "aborted" : "error",
+      errorMessage: error instanceof Error ? error.message : String(error),
+      timestamp: Date.now()
+    };
+    await emit({ type: "message_start", message });
+    await emit({ type: "message_end", message });
+    await emit({ type: "turn_end", message, toolResults: [] });
+    await emit({ type: "agent_end", messages: [message] });
+  }
+  async #take(event, signal) {
+    const { state } = this;
+    const message = event["message"];
+    const id = String(event["toolCallId"]);
+    if (event.type === "message_start" || event.type === "message_update") state.streamingMessage = message;
+    else if (event.type === "message_end" && message !== void 0) {
+      state.streamingMessage = void 0;
+      state.messages.push(message);
+    } else if (event.type === "tool_execution_start") state.pendingToolCalls = /* @__PURE__ */ new Set([...state.pendingToolCalls, id]);
+    else if (event.type === "tool_execution_end") state.pendingToolCalls = new Set([...state.pendingToolCalls].filter((other) => other !== id));
+    else if (event.type === "turn_end" && typeof message?.["errorMessage"] === "string") state.errorMessage = message["errorMessage"];
+    for (const listener of this.#listeners) await listener(event, signal);
+  }
+};
+function messagesOf(input, images) {
+  if (Array.isArray(input)) return input;
+  if (typeof input !== "string") return [input];
+  return [{ role: "user", content: [{ type: "text", text: input }, ...images], timestamp: Date.now() }];
+}
+
 // src/modules/agent_core/index.ts
 var AGENT_CORE_PACKAGE = "@earendil-works/pi-agent-core";
-var UNAVAILABLE = [
-  "Agent",
-  "agentLoop",
-  "agentLoopContinue",
-  "runAgentLoop",
-  "runAgentLoopContinue",
-  "runToolCall",
-  "streamProxy"
-];
-function createAgentCoreModule(attribution) {
+function createAgentCoreModule(attribution, streamSimple) {
+  let fallback = streamSimple;
+  const identity = { attribution };
+  const stream = (given) => given ?? fallback;
   return {
-    ...unavailableAll(AGENT_CORE_PACKAGE, UNAVAILABLE),
-    DEFAULT_AGENT_IDENTITY: { attribution },
-    // It would serve loops that cannot be made here.
-    setDefaultStreamFn: () => void 0
+    ...unavailableAll(AGENT_CORE_PACKAGE, ["streamProxy"]),
+    Agent: class Agent extends AgentBase {
+      constructor(options = {}) {
+        super(options, (model, context, more) => fallback(model, context, more));
+      }
+    },
+    DEFAULT_AGENT_IDENTITY: identity,
+    agentLoop: (...[prompts, context, config, signal, given]) => agentLoop(prompts, context, config, signal, stream(given)),
+    agentLoopContinue: (...[context, config, signal, given]) => agentLoopContinue(context, config, signal, stream(given)),
+    runAgentLoop: (...[prompts, context, config, emit, signal, given]) => runAgentLoop(prompts, context, config, emit, signal, stream(given)),
+    runAgentLoopContinue: (...[context, config, emit, signal, given]) => runAgentLoopContinue(context, config, emit, signal, stream(given)),
+    runToolCall,
+    setDefaultStreamFn: (given) => {
+      fallback = given ?? streamSimple;
+    }
   };
 }
 
@@ -11669,7 +13120,7 @@ var compile_exports = {};
 __export(compile_exports, {
   Code: () => Code,
   Compile: () => Compile,
-  Validator: () => Validator,
+  Validator: () => Validator2,
   default: () => compile_default
 });
 
@@ -14993,7 +16444,7 @@ __export(value_exports, {
 var value_default = value_exports;
 
 // node_modules/typebox/build/compile/validator.mjs
-var Validator = class {
+var Validator2 = class {
   constructor(t14, e19) {
     this.hasCodec = HasCodec(t14, e19), this.buildResult = Build(t14, e19), this.evaluateResult = this.buildResult.Evaluate();
   }
@@ -15043,7 +16494,7 @@ var Validator = class {
 // node_modules/typebox/build/compile/compile.mjs
 function Compile(...o19) {
   const [r9, e19] = arguments_exports.Match(o19, { 2: (t14, n8) => [t14, n8], 1: (t14) => [{}, t14] });
-  return new Validator(r9, e19);
+  return new Validator2(r9, e19);
 }
 
 // node_modules/typebox/build/compile/index.mjs
@@ -15382,99 +16833,6 @@ function lazyOAuth(input) {
   };
 }
 
-// src/modules/ai/event_stream.ts
-var event_stream_exports = {};
-__export(event_stream_exports, {
-  AssistantMessageEventStream: () => AssistantMessageEventStream,
-  EventStream: () => EventStream2,
-  createAssistantMessageEventStream: () => createAssistantMessageEventStream
-});
-var EventStream2 = class {
-  #queue = [];
-  #waiting = [];
-  done = false;
-  #isComplete;
-  #extractResult;
-  #final;
-  #resolve;
-  constructor(isComplete, extractResult) {
-    this.#isComplete = isComplete;
-    this.#extractResult = extractResult;
-    this.#final = new Promise((resolve6) => {
-      this.#resolve = resolve6;
-    });
-  }
-  /** Adds an event. After the completing one, further events are dropped. */
-  push(event) {
-    if (this.done) return;
-    if (this.#isComplete(event)) {
-      this.done = true;
-      this.#resolve(this.#extractResult(event));
-    }
-    const waiting = this.#waiting.shift();
-    if (waiting) waiting({ value: event, done: false });
-    else this.#queue.push(event);
-    if (this.done) this.#endWaiting();
-  }
-  /** Ends the stream without a completing event. */
-  end(result) {
-    this.done = true;
-    if (result !== void 0) this.#resolve(result);
-    this.#endWaiting();
-  }
-  #endWaiting() {
-    for (const waiting of this.#waiting.splice(0)) waiting({ value: void 0, done: true });
-  }
-  async *[Symbol.asyncIterator]() {
-    for (; ; ) {
-      const event = this.#queue.shift();
-      if (event !== void 0) {
-        yield event;
-        continue;
-      }
-      if (this.done) return;
-      const next = await new Promise((resolve6) => this.#waiting.push(resolve6));
-      if (next.done) return;
-      yield next.value;
-    }
-  }
-  result() {
-    return this.#final;
-  }
-};
-function finalMessage(event) {
-  if (event.type === "done") return event.message;
-  return event.type === "error" ? event.error : void 0;
-}
-var AssistantMessageEventStream = class extends EventStream2 {
-  #startedAt = Date.now();
-  #started = performance.now();
-  constructor() {
-    super(
-      (event) => finalMessage(event) !== void 0,
-      (event) => finalMessage(event)
-    );
-  }
-  push(event) {
-    if (this.done) return;
-    const message = finalMessage(event);
-    if (message) this.#time(message);
-    super.push(event);
-  }
-  end(result) {
-    if (result && !this.done) this.#time(result);
-    super.end(result);
-  }
-  /** A message that is older than the stream was begun elsewhere, so that its duration is unknown. */
-  #time(message) {
-    if (message.durationMs !== void 0 || message.timestamp < this.#startedAt) return;
-    message.durationMs = Math.round(performance.now() - this.#started);
-  }
-};
-function createAssistantMessageEventStream() {
-  return new AssistantMessageEventStream();
-}
-
 // src/modules/ai/failures.ts
 var failures_exports = {};
 __export(failures_exports, {
@@ -15554,14 +16912,14 @@ function retryDelayMs(policy, attempt) {
 }
 function wait(ms, signal) {
   if (signal?.aborted) return Promise.resolve(false);
-  return new Promise((resolve6) => {
+  return new Promise((resolve10) => {
     const stop = () => {
       clearTimeout(timer);
-      resolve6(false);
+      resolve10(false);
     };
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", stop);
-      resolve6(true);
+      resolve10(true);
     }, ms);
     signal?.addEventListener("abort", stop, { once: true });
   });
@@ -15598,20 +16956,6 @@ __export(faux_exports, {
   fauxToolCall: () => fauxToolCall
 });
 import { randomUUID as randomUUID2 } from "node:crypto";
-
-// src/modules/ai/types.ts
-function emptyUsage2() {
-  return {
-    input: 0,
-    output: 0,
-    cacheRead: 0,
-    cacheWrite: 0,
-    totalTokens: 0,
-    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }
-  };
-}
-
-// src/modules/ai/faux.ts
 function fauxText(text2) {
   return { type: "text", text: text2 };
 }
@@ -15652,11 +16996,11 @@ __export(identity_exports, {
 var PI_AI_VERSION = "1.5.2";
 var PI_ATTRIBUTION = { name: "pi", url: "https://pi.dev", categories: ["cli-agent"] };
 function mergeClientIdentity(...sources) {
-  const merged = {};
+  const merged2 = {};
   for (const source of sources) {
-    for (const [name, value] of Object.entries(source ?? {})) if (value !== void 0) merged[name] = value;
+    for (const [name, value] of Object.entries(source ?? {})) if (value !== void 0) merged2[name] = value;
   }
-  const { userAgent, attribution, version } = merged;
+  const { userAgent, attribution, version } = merged2;
   const known = {
     ...userAgent === void 0 ? {} : { userAgent },
     ...attribution === void 0 ? {} : { attribution },
@@ -15753,12 +17097,12 @@ function parseJsonWithRepair(json) {
     return JSON.parse(repaired);
   }
 }
-function messageOf2(error) {
+function messageOf3(error) {
   return error instanceof Error ? error.message : String(error);
 }
 function parseToolCallArguments(json) {
   if (!json || json.trim() === "") return { arguments: {} };
-  const failed = (reason) => ({
+  const failed2 = (reason) => ({
     arguments: {},
     argumentsError: `${reason}
 
@@ -15769,10 +17113,10 @@ ${json}`
   try {
     value = parseJsonWithRepair(json);
   } catch (error) {
-    return failed(messageOf2(error));
+    return failed2(messageOf3(error));
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return failed("Tool arguments must be a JSON object");
+    return failed2("Tool arguments must be a JSON object");
   }
   return { arguments: value };
 }
@@ -15946,13 +17290,13 @@ var StreamingJsonParser = class {
   }
   #readString(token, text2, at) {
     if (token.escape) return this.#readEscape(token, text2.charAt(at), at);
-    let end = at;
-    while (end < text2.length && text2[end] !== '"' && text2[end] !== "\\") end += 1;
-    token.text += text2.slice(at, end);
-    if (end >= text2.length) return end;
-    if (text2[end] === "\\") token.escape = "\\";
+    let end2 = at;
+    while (end2 < text2.length && text2[end2] !== '"' && text2[end2] !== "\\") end2 += 1;
+    token.text += text2.slice(at, end2);
+    if (end2 >= text2.length) return end2;
+    if (text2[end2] === "\\") token.escape = "\\";
     else this.#endString(token);
-    return end + 1;
+    return end2 + 1;
   }
   /** Takes a character of an escape. One that makes the escape invalid leaves it as literal text. */
   #readEscape(token, character, at) {
@@ -16101,172 +17445,6 @@ var ToolCallArgumentsStream = class {
   }
 };
 
-// src/modules/ai/transcript.ts
-var transcript_exports = {};
-__export(transcript_exports, {
-  collapseSystemMessages: () => collapseSystemMessages,
-  contentText: () => contentText,
-  createInitialSystemMessage: () => createInitialSystemMessage,
-  declarationsEqual: () => declarationsEqual,
-  getCurrentSystemMessage: () => getCurrentSystemMessage,
-  getCurrentSystemPrompt: () => getCurrentSystemPrompt,
-  getCurrentTools: () => getCurrentTools,
-  getDeclaredTools: () => getDeclaredTools,
-  getInitialSystemMessage: () => getInitialSystemMessage,
-  getSystemMessageText: () => getSystemMessageText,
-  getToolStateChanges: () => getToolStateChanges,
-  hasNonAdditiveToolChanges: () => hasNonAdditiveToolChanges,
-  hasToolRedefinitions: () => hasToolRedefinitions,
-  normalizeContext: () => normalizeContext,
-  renderSystemMessageUpdate: () => renderSystemMessageUpdate,
-  resolveTranscript: () => resolveTranscript,
-  resolveTranscriptTools: () => resolveTranscriptTools,
-  toToolDeclaration: () => toToolDeclaration,
-  withoutInitialSystemMessage: () => withoutInitialSystemMessage
-});
-function systemMessages(messages) {
-  return messages.filter((message) => message.role === "system");
-}
-function contentText(content, separator = "\n") {
-  if (typeof content === "string") return content;
-  return content.filter((block) => block.type === "text").map((block) => block.text ?? "").join(separator);
-}
-var PARAGRAPH = "\n\n";
-function sectionTexts(sections) {
-  return Object.values(sections ?? {}).filter((text2) => text2 !== null);
-}
-function getSystemMessageText(message) {
-  return [contentText(message.content), ...sectionTexts(message.sections)].filter((text2) => text2 !== "").join(PARAGRAPH);
-}
-function renderSystemMessageUpdate(message) {
-  const parts = [contentText(message.content)];
-  for (const [name, text2] of Object.entries(message.sections ?? {})) {
-    parts.push(
-      text2 === null ? `The section "${name}" of the system prompt no longer applies.` : `The section "${name}" of the system prompt is now:${PARAGRAPH}${text2}`
-    );
-  }
-  return parts.filter((part) => part !== "").join(PARAGRAPH);
-}
-function createInitialSystemMessage(systemPrompt, tools) {
-  const hasTools = tools !== void 0 && tools.length > 0;
-  if (!systemPrompt && !hasTools) return void 0;
-  return {
-    role: "system",
-    content: systemPrompt ?? "",
-    ...hasTools ? { toolsAdded: tools } : {},
-    timestamp: 0
-  };
-}
-function normalizeContext(context) {
-  const initial = createInitialSystemMessage(context.systemPrompt, context.tools);
-  return { messages: initial ? [initial, ...context.messages] : context.messages };
-}
-function getInitialSystemMessage(messages) {
-  const first = messages[0];
-  return first?.role === "system" ? first : void 0;
-}
-function withoutInitialSystemMessage(messages) {
-  return getInitialSystemMessage(messages) ? messages.slice(1) : messages;
-}
-function getCurrentTools(messages) {
-  const tools = /* @__PURE__ */ new Map();
-  for (const message of systemMessages(messages)) applyTools(tools, message);
-  return [...tools.values()];
-}
-function applyTools(tools, message) {
-  for (const { name } of message.toolsRemoved ?? []) tools.delete(name);
-  for (const tool of message.toolsAdded ?? []) tools.set(tool.name, tool);
-}
-function getCurrentSystemMessage(messages) {
-  const all = systemMessages(messages);
-  const first = all[0];
-  if (!first) return void 0;
-  const sections = {};
-  for (const message of all) {
-    for (const [name, text2] of Object.entries(message.sections ?? {})) {
-      if (text2 === null) delete sections[name];
-      else sections[name] = text2;
-    }
-  }
-  const tools = getCurrentTools(messages);
-  const texts2 = all.map((message) => contentText(message.content)).filter((text2) => text2 !== "");
-  return {
-    role: "system",
-    content: texts2.join(PARAGRAPH),
-    ...Object.keys(sections).length > 0 ? { sections } : {},
-    ...tools.length > 0 ? { toolsAdded: tools } : {},
-    timestamp: first.timestamp
-  };
-}
-function getCurrentSystemPrompt(messages) {
-  const message = getCurrentSystemMessage(messages);
-  return message ? getSystemMessageText(message) : "";
-}
-function collapseSystemMessages(context) {
-  const current2 = getCurrentSystemMessage(context.messages);
-  if (!current2) return context;
-  const rest = context.messages.filter((message) => message.role !== "system");
-  return { ...context, messages: [current2, ...rest] };
-}
-function resolveTranscript(context, supportsMidConvoSystemMessages) {
-  return supportsMidConvoSystemMessages ? context : collapseSystemMessages(context);
-}
-function toToolDeclaration(tool) {
-  const { name, description, parameters, constrainedSampling } = tool;
-  return JSON.parse(JSON.stringify({ name, description, parameters, constrainedSampling }));
-}
-function declarationsEqual(left, right) {
-  return JSON.stringify(toToolDeclaration(left)) === JSON.stringify(toToolDeclaration(right));
-}
-function getToolStateChanges(previous, current2) {
-  const before = new Map(previous.map((tool) => [tool.name, tool]));
-  const after = new Map(current2.map((tool) => [tool.name, tool]));
-  const same = (left, right) => right !== void 0 && declarationsEqual(left, right);
-  return {
-    toolsAdded: current2.filter((tool) => !same(tool, before.get(tool.name))).map(toToolDeclaration),
-    toolsRemoved: previous.filter((tool) => !same(tool, after.get(tool.name))).map(({ name }) => ({ name }))
-  };
-}
-function getDeclaredTools(messages) {
-  const tools = /* @__PURE__ */ new Map();
-  for (const message of systemMessages(messages)) {
-    for (const tool of message.toolsAdded ?? []) tools.set(tool.name, tool);
-  }
-  return [...tools.values()];
-}
-function hasToolRedefinitions(messages) {
-  const tools = /* @__PURE__ */ new Map();
-  for (const tool of systemMessages(messages).flatMap((message) => message.toolsAdded ?? [])) {
-    const earlier = tools.get(tool.name);
-    if (earlier && !declarationsEqual(earlier, tool)) return true;
-    tools.set(tool.name, tool);
-  }
-  return false;
-}
-function isNonAdditive(message, declared) {
-  let again = false;
-  for (const tool of message.toolsAdded ?? []) {
-    again ||= declared.has(tool.name);
-    declared.add(tool.name);
-  }
-  return again || (message.toolsRemoved ?? []).length > 0;
-}
-function hasNonAdditiveToolChanges(messages) {
-  const declared = /* @__PURE__ */ new Set();
-  return systemMessages(messages).some((message) => isNonAdditive(message, declared));
-}
-function resolveTranscriptTools(messages, support) {
-  const all = systemMessages(messages);
-  if (support === "changes") return { requestTools: [], foldedSystemMessages: 0 };
-  if (support === "none") return { requestTools: getCurrentTools(messages), foldedSystemMessages: all.length };
-  const declared = /* @__PURE__ */ new Set();
-  let folded = getInitialSystemMessage(messages) ? 1 : 0;
-  all.forEach((message, index) => {
-    if (isNonAdditive(message, declared)) folded = Math.max(folded, index + 1);
-  });
-  return { requestTools: getCurrentTools(all.slice(0, folded)), foldedSystemMessages: folded };
-}
-
 // src/modules/ai/streams.ts
 var BUILT_IN_APIS = [
   "anthropic-messages",
@@ -16310,14 +17488,14 @@ function isMessage(value) {
 }
 function streamThroughDaemon(services, model, context, options, simple, api) {
   const stream = new AssistantMessageEventStream();
-  let partial = new PartialMessage({ ...pendingMessage(model) });
+  let partial2 = new PartialMessage({ ...pendingMessage(model) });
   const onEvent = (event) => {
     if (typeof event !== "object" || event === null) return;
     const { message, ...rest } = event;
     if (rest.type === "done" || rest.type === "error") return;
-    if (rest.type === "start" && isMessage(message)) partial = new PartialMessage({ ...message });
-    partial.apply(rest);
-    stream.push({ ...rest, partial: partial.snapshot() });
+    if (rest.type === "start" && isMessage(message)) partial2 = new PartialMessage({ ...message });
+    partial2.apply(rest);
+    stream.push({ ...rest, partial: partial2.snapshot() });
   };
   const params = {
     model,
@@ -16426,302 +17604,9 @@ function uuidv7(timestampMs) {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-// src/modules/ai/validation.ts
-var validation_exports = {};
-__export(validation_exports, {
-  validateToolArguments: () => validateToolArguments,
-  validateToolCall: () => validateToolCall
-});
-function isObject2(value) {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-function typeName(value) {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "array";
-  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
-  return typeof value;
-}
-function hasType(value, type) {
-  switch (type) {
-    case "object":
-      return isObject2(value);
-    case "array":
-      return Array.isArray(value);
-    case "null":
-      return value === null;
-    case "integer":
-      return typeof value === "number" && Number.isInteger(value);
-    case "number":
-      return typeof value === "number" && Number.isFinite(value);
-    default:
-      return typeof value === type;
-  }
-}
-function coerceTo(value, type) {
-  switch (type) {
-    case "number":
-    case "integer": {
-      const number3 = value === null ? 0 : typeof value === "boolean" || typeof value === "string" ? Number(value) : value;
-      if (typeof number3 !== "number" || !Number.isFinite(number3)) return void 0;
-      return type === "integer" ? Math.trunc(number3) : number3;
-    }
-    case "boolean":
-      if (value === null || value === 0) return false;
-      if (value === 1) return true;
-      if (typeof value !== "string") return void 0;
-      if (/^(true|1)$/i.test(value)) return true;
-      return /^(false|0|)$/i.test(value) ? false : void 0;
-    case "string":
-      return value === null || typeof value === "number" || typeof value === "boolean" ? String(value) : void 0;
-    case "null":
-      return value === "" || value === 0 || value === false || value === "null" ? null : void 0;
-    case "array":
-      return [value];
-    default:
-      return void 0;
-  }
-}
-function typesOf(schema) {
-  const type = schema.type;
-  if (Array.isArray(type)) return type;
-  return typeof type === "string" ? [type] : [];
-}
-function list(value) {
-  return Array.isArray(value) ? value : [];
-}
-var Validator2 = class {
-  #root;
-  constructor(root) {
-    this.#root = root;
-  }
-  /** Returns the value as the schema wants it; what cannot be coerced stays. */
-  coerce(schema, value) {
-    if (typeof schema === "boolean") return value;
-    const target = this.#resolve(schema);
-    if (!target) return value;
-    const alternatives = [...list(target.anyOf), ...list(target.oneOf)];
-    if (alternatives.length > 0) return this.#coerceAlternatives(alternatives, value);
-    let result = value;
-    for (const part of list(target.allOf)) result = this.coerce(part, result);
-    const types = typesOf(target);
-    if (types.length > 0 && !types.some((type) => hasType(result, type))) {
-      for (const type of types) {
-        const coerced = coerceTo(result, type);
-        if (coerced === void 0) continue;
-        result = coerced;
-        break;
-      }
-    } else if (types.length === 0) {
-      result = coerceToListed(target, result);
-    }
-    if (Array.isArray(result)) return this.#coerceItems(target, result);
-    return isObject2(result) ? this.#coerceMembers(target, result) : result;
-  }
-  #coerceAlternatives(alternatives, value) {
-    for (const alternative of alternatives) if (this.check(alternative, value, []).length === 0) return value;
-    for (const alternative of alternatives) {
-      const coerced = this.coerce(alternative, value);
-      if (this.check(alternative, coerced, []).length === 0) return coerced;
-    }
-    return value;
-  }
-  #coerceItems(schema, values) {
-    const prefix2 = Array.isArray(schema.items) ? list(schema.items) : list(schema.prefixItems);
-    const rest = Array.isArray(schema.items) ? void 0 : schema.items;
-    return values.map((value, index) => {
-      const item = prefix2[index] ?? rest;
-      return item === void 0 ? value : this.coerce(item, value);
-    });
-  }
-  #coerceMembers(schema, value) {
-    const properties = isObject2(schema.properties) ? schema.properties : {};
-    const required = new Set(Array.isArray(schema.required) ? schema.required : []);
-    const coerced = {};
-    for (const [name, member] of Object.entries(value)) {
-      const property = Object.hasOwn(properties, name) ? properties[name] : void 0;
-      if (property === void 0) {
-        const extra = schema.additionalProperties;
-        coerced[name] = isObject2(extra) ? this.coerce(extra, member) : member;
-        continue;
-      }
-      if (member === null && !required.has(name) && this.check(property, null, []).length > 0) continue;
-      coerced[name] = this.coerce(property, member);
-    }
-    return coerced;
-  }
-  /** Everything that is wrong with a value. */
-  check(schema, value, path) {
-    const problem = (message) => [{ path, message }];
-    if (schema === true) return [];
-    if (schema === false) return problem("no value is allowed here");
-    const target = this.#resolve(schema);
-    if (!target) return problem(`unresolved reference ${String(schema.$ref)}`);
-    const types = typesOf(target);
-    if (types.length > 0 && !types.some((type) => hasType(value, type))) {
-      return problem(`expected ${types.join(" or ")}, got ${typeName(value)}`);
-    }
-    return [
-      ...this.#checkListed(target, value, path),
-      ...this.#checkCombined(target, value, path),
-      ...checkNumber(target, value, path),
-      ...checkString(target, value, path),
-      ...this.#checkArray(target, value, path),
-      ...this.#checkObject(target, value, path)
-    ];
-  }
-  #checkListed(schema, value, path) {
-    const same = (other) => JSON.stringify(other) === JSON.stringify(value);
-    if ("const" in schema && !same(schema.const)) {
-      return [{ path, message: `expected ${JSON.stringify(schema.const)}` }];
-    }
-    if (Array.isArray(schema.enum) && !schema.enum.some(same)) {
-      return [{ path, message: `expected one of ${JSON.stringify(schema.enum)}` }];
-    }
-    return [];
-  }
-  #checkCombined(schema, value, path) {
-    const problems = list(schema.allOf).flatMap((part) => this.check(part, value, path));
-    if (Array.isArray(schema.anyOf)) {
-      const results = list(schema.anyOf).map((part) => this.check(part, value, path));
-      if (!results.some((result) => result.length === 0)) problems.push(...results[0] ?? []);
-    }
-    if (Array.isArray(schema.oneOf)) {
-      const results = list(schema.oneOf).map((part) => this.check(part, value, path));
-      const matching = results.filter((result) => result.length === 0).length;
-      if (matching === 0) problems.push(...results[0] ?? []);
-      if (matching > 1) problems.push({ path, message: "matches more than one alternative" });
-    }
-    if (schema.not !== void 0 && this.check(schema.not, value, path).length === 0) {
-      problems.push({ path, message: "must not match the schema in not" });
-    }
-    return problems;
-  }
-  #checkArray(schema, value, path) {
-    if (!Array.isArray(value)) return [];
-    const problems = [];
-    const { minItems, maxItems } = schema;
-    if (typeof minItems === "number" && value.length < minItems) {
-      problems.push({ path, message: `expected at least ${minItems} items` });
-    }
-    if (typeof maxItems === "number" && value.length > maxItems) {
-      problems.push({ path, message: `expected at most ${maxItems} items` });
-    }
-    if (schema.uniqueItems === true && new Set(value.map((item) => JSON.stringify(item))).size < value.length) {
-      problems.push({ path, message: "expected unique items" });
-    }
-    const prefix2 = Array.isArray(schema.items) ? list(schema.items) : list(schema.prefixItems);
-    const rest = Array.isArray(schema.items) ? void 0 : schema.items;
-    value.forEach((item, index) => {
-      const itemSchema = prefix2[index] ?? rest;
-      if (itemSchema !== void 0) problems.push(...this.check(itemSchema, item, [...path, String(index)]));
-    });
-    return problems;
-  }
-  #checkObject(schema, value, path) {
-    if (!isObject2(value)) return [];
-    const problems = [];
-    const properties = isObject2(schema.properties) ? schema.properties : {};
-    for (const name of Array.isArray(schema.required) ? schema.required : []) {
-      if (value[name] === void 0) problems.push({ path: [...path, name], message: "missing" });
-    }
-    for (const [name, member] of Object.entries(value)) {
-      const at = [...path, name];
-      if (Object.hasOwn(properties, name)) {
-        if (member !== void 0) problems.push(...this.check(properties[name], member, at));
-      } else if (schema.additionalProperties === false) {
-        problems.push({ path: at, message: "unknown field" });
-      } else if (isObject2(schema.additionalProperties)) {
-        problems.push(...this.check(schema.additionalProperties, member, at));
-      }
-    }
-    return problems;
-  }
-  /** Follows references into the schema itself. */
-  #resolve(schema) {
-    let current2 = schema;
-    const seen = /* @__PURE__ */ new Set();
-    while (isObject2(current2) && typeof current2.$ref === "string") {
-      if (seen.has(current2)) return void 0;
-      seen.add(current2);
-      current2 = this.#pointer(current2.$ref);
-    }
-    return isObject2(current2) ? current2 : void 0;
-  }
-  #pointer(reference) {
-    if (!reference.startsWith("#")) return void 0;
-    let current2 = this.#root;
-    for (const part of reference.slice(1).split("/").filter((name) => name !== "")) {
-      const name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
-      current2 = isObject2(current2) || Array.isArray(current2) ? current2[name] : void 0;
-    }
-    return current2;
-  }
-};
-function coerceToListed(schema, value) {
-  const allowed = "const" in schema ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : [];
-  if (allowed.includes(value)) return value;
-  for (const candidate of allowed) {
-    if (coerceTo(value, typeName(candidate)) === candidate) return candidate;
-  }
-  return value;
-}
-function checkNumber(schema, value, path) {
-  if (typeof value !== "number") return [];
-  const rules = [
-    ["minimum", (limit) => value >= limit, (limit) => `expected >= ${limit}`],
-    ["maximum", (limit) => value <= limit, (limit) => `expected <= ${limit}`],
-    ["exclusiveMinimum", (limit) => value > limit, (limit) => `expected > ${limit}`],
-    ["exclusiveMaximum", (limit) => value < limit, (limit) => `expected < ${limit}`],
-    ["multipleOf", (limit) => Number.isInteger(value / limit), (limit) => `expected a multiple of ${limit}`]
-  ];
-  return rules.flatMap(([name, holds, text2]) => {
-    const limit = schema[name];
-    return typeof limit === "number" && !holds(limit) ? [{ path, message: text2(limit) }] : [];
-  });
-}
-function checkString(schema, value, path) {
-  if (typeof value !== "string") return [];
-  const problems = [];
-  const length = [...value].length;
-  const { minLength, maxLength, pattern } = schema;
-  if (typeof minLength === "number" && length < minLength) {
-    problems.push({ path, message: `expected at least ${minLength} characters` });
-  }
-  if (typeof maxLength === "number" && length > maxLength) {
-    problems.push({ path, message: `expected at most ${maxLength} characters` });
-  }
-  if (typeof pattern === "string" && !new RegExp(pattern, "u").test(value)) {
-    problems.push({ path, message: `expected to match ${pattern}` });
-  }
-  return problems;
-}
-function validateToolArguments(tool, toolCall) {
-  if (toolCall.argumentsError !== void 0) {
-    throw new Error(`Invalid arguments for tool "${tool.name}": ${toolCall.argumentsError}`);
-  }
-  const schema = JSON.parse(JSON.stringify(tool.parameters));
-  const validator = new Validator2(schema);
-  const value = isObject2(toolCall.arguments) ? validator.coerce(schema, structuredClone(toolCall.arguments)) : toolCall.arguments;
-  const problems = validator.check(schema, value, []);
-  if (problems.length === 0) return value;
-  const lines = problems.map(({ path, message }) => `  - ${path.length === 0 ? "root" : path.join(".")}: ${message}`);
-  throw new Error(
-    `Validation failed for tool "${tool.name}":
-${lines.join("\n")}
-
-Received arguments:
-${JSON.stringify(toolCall.arguments, null, 2)}`
-  );
-}
-function validateToolCall(tools, toolCall) {
-  const tool = tools.find(({ name }) => name === toolCall.name);
-  if (!tool) throw new Error(`Tool "${toolCall.name}" not found`);
-  return validateToolArguments(tool, toolCall);
-}
-
 // src/modules/ai/index.ts
 var AI_PACKAGE = "@earendil-works/pi-ai";
-var UNAVAILABLE2 = [
+var UNAVAILABLE = [
   "createFauxCore",
   "createModels",
   "createProvider",
@@ -16821,7 +17706,7 @@ function catalogueExports(catalogue) {
 }
 function createAiModules(services) {
   const catalogue = catalogueExports(new Catalogue(services));
-  const missing = unavailableAll(AI_PACKAGE, UNAVAILABLE2);
+  const missing = unavailableAll(AI_PACKAGE, UNAVAILABLE);
   const main = {
     ...missing,
     ...cache_warming_exports,
@@ -16863,7 +17748,7 @@ function createAiModules(services) {
 }
 
 // src/modules/coding_agent/index.ts
-import { dirname as dirname5, join as join8 } from "node:path";
+import { dirname as dirname5, join as join11, resolve as resolve9 } from "node:path";
 
 // src/modules/tui/colors.ts
 var colors_exports = {};
@@ -17308,48 +18193,485 @@ function createTheme(ansi) {
   return ansi ? theme : Theme.plain(theme);
 }
 
-// src/modules/coding_agent/clipboard.ts
-import { spawn as spawn2 } from "node:child_process";
-function candidates2() {
-  if (process.platform === "darwin") return [{ file: "pbcopy", args: [] }];
-  if (process.platform === "win32") return [{ file: "clip", args: [] }];
-  const { WAYLAND_DISPLAY, DISPLAY, TERMUX_VERSION } = process.env;
-  const commands = [];
-  if (TERMUX_VERSION) commands.push({ file: "termux-clipboard-set", args: [] });
-  if (WAYLAND_DISPLAY) commands.push({ file: "wl-copy", args: [] });
-  if (DISPLAY) {
-    commands.push({ file: "xclip", args: ["-selection", "clipboard"] });
-    commands.push({ file: "xsel", args: ["--clipboard", "--input"] });
+// src/modules/coding_agent/agent/agent_session.ts
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+// src/modules/coding_agent/agent/agent_view.ts
+var OF_THE_LOOP = [
+  ...["streamFunction", "convertToLlm", "transformContext", "beforeToolCall", "afterToolCall", "getApiKey", "onPayload", "onResponse"],
+  ...["shouldStopAfterTurn", "prepareNextTurn", "prepareNextTurnWithContext", "prompt", "continue", "steer", "followUp", "reset"]
+];
+var AgentView = class {
+  #session;
+  #live;
+  state;
+  constructor(session, live) {
+    this.#session = session;
+    this.#live = live;
+    this.state = stateOf(session, live);
   }
-  return commands;
+  get sessionId() {
+    return this.#live.core.sessionId ?? "";
+  }
+  get signal() {
+    return void 0;
+  }
+  hasQueuedMessages() {
+    return this.#live.steering.length + this.#live.followUp.length > 0;
+  }
+  subscribe(listener) {
+    return this.#session.subscribe(listener);
+  }
+  abort() {
+    this.#session.abort().catch((error) => console.error("An agent could not be stopped:", error));
+  }
+  waitForIdle() {
+    return this.#session.waitForIdle();
+  }
+  clearAllQueues() {
+    this.#session.clearQueue();
+  }
+};
+for (const name of OF_THE_LOOP) {
+  const fail = () => {
+    throw new NotAvailableError(`AgentSession.agent.${name}`);
+  };
+  Object.defineProperty(AgentView.prototype, name, { get: fail, set: fail });
 }
-function feed({ file, args }, text2) {
-  return new Promise((resolve6) => {
-    const child = spawn2(file, args, { stdio: ["pipe", "ignore", "ignore"] });
-    child.once("error", () => resolve6(false));
-    child.once("exit", (code) => resolve6(code === 0));
-    child.stdin.once("error", () => void 0);
-    child.stdin.end(text2);
-  });
-}
-async function copyToClipboard(text2) {
-  for (const command of candidates2()) if (await feed(command, text2)) return;
-  throw new Error("There is no clipboard: the agent runs without a display");
+function stateOf(session, live) {
+  const getters = {
+    systemPrompt: () => session.systemPrompt,
+    model: () => session.model,
+    thinkingLevel: () => session.thinkingLevel,
+    tools: () => {
+      const active = new Set(session.getActiveToolNames());
+      return session.getAllTools().filter((tool) => active.has(String(tool["name"])));
+    },
+    messages: () => session.messages,
+    isStreaming: () => live.isStreaming,
+    streamingMessage: () => live.streamingMessage,
+    pendingToolCalls: () => live.pendingToolCalls,
+    errorMessage: () => live.errorMessage
+  };
+  const state = {};
+  for (const [name, get] of Object.entries(getters)) Object.defineProperty(state, name, { enumerable: true, get });
+  return state;
 }
 
-// src/modules/coding_agent/compaction.ts
-var compaction_exports = {};
-__export(compaction_exports, {
-  DEFAULT_COMPACTION_SETTINGS: () => DEFAULT_COMPACTION_SETTINGS,
-  calculateContextTokens: () => calculateContextTokens,
-  collectEntriesForBranchSummary: () => collectEntriesForBranchSummary,
-  estimateTokens: () => estimateTokens,
-  findCutPoint: () => findCutPoint,
-  findTurnStartIndex: () => findTurnStartIndex,
-  getLastAssistantUsage: () => getLastAssistantUsage,
-  prepareBranchEntries: () => prepareBranchEntries,
-  shouldCompact: () => shouldCompact
-});
+// src/modules/coding_agent/agent/extension_runner.ts
+var ExtensionRunner = class {
+  #host;
+  #onError;
+  #listeners = /* @__PURE__ */ new Set();
+  constructor(host, onError) {
+    this.#host = host;
+    this.#onError = onError;
+  }
+  hasHandlers(event) {
+    return this.#host.hasHandlers(event);
+  }
+  emit(event) {
+    return this.#host.emit(event, (error) => {
+      this.#onError(error);
+      for (const listener of this.#listeners) listener(error);
+    });
+  }
+  onError(listener) {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+};
+
+// src/modules/coding_agent/agent/readable_session.ts
+var ReadableSession = class {
+  host;
+  live;
+  isDisposed = false;
+  /** Why the session has ended, if it has. */
+  ended;
+  autoCompaction;
+  autoRetry;
+  /** Commands of `executeBash` that run. */
+  bashCommands = 0;
+  constructor(host, live) {
+    this.host = host;
+    this.live = live;
+    for (const name of ["host", "live"]) Object.defineProperty(this, name, { enumerable: false });
+  }
+  get messages() {
+    return this.live.messages;
+  }
+  get model() {
+    return this.live.core.model;
+  }
+  get thinkingLevel() {
+    return this.live.core.thinkingLevel ?? "off";
+  }
+  get systemPrompt() {
+    const prompt = this.live.topic("prompt");
+    return isObject(prompt) ? String(prompt["systemPrompt"] ?? "") : "";
+  }
+  get isStreaming() {
+    return this.live.isStreaming;
+  }
+  get isIdle() {
+    return this.isOver() || (this.live.core.idle ?? true);
+  }
+  get isCompacting() {
+    return this.live.isCompacting;
+  }
+  get isRetrying() {
+    return this.live.isRetrying;
+  }
+  get retryAttempt() {
+    return this.live.retryAttempt;
+  }
+  get isBashRunning() {
+    return this.bashCommands > 0;
+  }
+  get hasPendingBashMessages() {
+    return false;
+  }
+  get sessionId() {
+    return this.live.core.sessionId ?? "";
+  }
+  get sessionFile() {
+    return this.live.core.sessionFile ?? void 0;
+  }
+  get sessionName() {
+    return this.live.core.sessionName ?? void 0;
+  }
+  get routedModel() {
+    return void 0;
+  }
+  get cacheWarmingStatus() {
+    return void 0;
+  }
+  get steeringMode() {
+    return this.readState()["steeringMode"];
+  }
+  get followUpMode() {
+    return this.readState()["followUpMode"];
+  }
+  get autoCompactionEnabled() {
+    return this.autoCompaction ?? this.readState()["autoCompactionEnabled"] !== false;
+  }
+  get autoRetryEnabled() {
+    return this.autoRetry ?? this.readState()["autoRetryEnabled"] !== false;
+  }
+  getActiveToolNames() {
+    return [...this.live.core.activeTools ?? []];
+  }
+  getCallableToolNames() {
+    const active = new Set(this.getActiveToolNames());
+    return this.getAllTools().flatMap((tool) => {
+      const exposure = tool["exposure"] ?? "direct";
+      const isCallable = exposure === "direct" ? active.has(String(tool["name"])) : exposure === "codemode" || exposure === "deferred";
+      return isCallable ? [String(tool["name"])] : [];
+    });
+  }
+  getAllTools() {
+    const tools = this.live.topic("tools");
+    return Array.isArray(tools) ? tools : [];
+  }
+  getToolDefinition(name) {
+    return this.host.tool(name) ?? this.getAllTools().find((tool) => tool["name"] === name);
+  }
+  getAvailableThinkingLevels() {
+    return this.model === void 0 ? ["off"] : [...getSupportedThinkingLevels(this.model)];
+  }
+  supportsThinking() {
+    return this.model?.["reasoning"] === true;
+  }
+  getLastAssistantText() {
+    const last = this.live.messages.findLast((message) => message.role === "assistant");
+    const blocks = Array.isArray(last?.["content"]) ? last["content"] : [];
+    const text2 = blocks.filter((block) => block["type"] === "text").map((block) => String(block["text"])).join("").trim();
+    return text2 === "" ? void 0 : text2;
+  }
+  getUserMessagesForForking() {
+    const answer = this.commandSync({ type: "get_fork_messages" });
+    return isObject(answer) && Array.isArray(answer["messages"]) ? answer["messages"] : [];
+  }
+  getSessionStats() {
+    return this.commandSync({ type: "get_session_stats" });
+  }
+  getContextUsage() {
+    return this.live.core.contextUsage ?? void 0;
+  }
+  get pendingMessageCount() {
+    return this.live.steering.length + this.live.followUp.length;
+  }
+  getSteeringMessages() {
+    return [...this.live.steering];
+  }
+  getFollowUpMessages() {
+    return [...this.live.followUp];
+  }
+  isOver() {
+    return this.isDisposed || this.ended !== void 0;
+  }
+  assertThere() {
+    if (this.isDisposed) throw new Error("The session of this agent was disposed of");
+    if (this.ended !== void 0) throw new Error(`The session of this agent has ended: ${this.ended}`);
+  }
+  commandSync(command) {
+    this.assertThere();
+    return this.host.commandSync(command);
+  }
+  readState() {
+    if (this.isOver()) return {};
+    const state = this.commandSync({ type: "get_state" });
+    return isObject(state) ? state : {};
+  }
+};
+
+// src/modules/coding_agent/agent/agent_session.ts
+var endings = /* @__PURE__ */ new Set();
+async function disposedSessionsEnded() {
+  await Promise.all(endings);
+}
+var NOT_AVAILABLE = ["recordBashResult", "reload", "setCacheWarmingMode", "setScopedModels", "summarizeForBugReport", "createReplacedSessionContext", "abortBranchSummary"];
+var AgentSession = class extends ReadableSession {
+  sessionManager;
+  settingsManager;
+  modelRuntime;
+  resourceLoader;
+  scopedModels;
+  agent;
+  extensionRunner;
+  #startEvent;
+  #listeners = [];
+  #onErrors = /* @__PURE__ */ new Set();
+  #errorsBefore = [];
+  constructor(host, live, parts) {
+    super(host, live);
+    this.resourceLoader = parts.resourceLoader;
+    this.#startEvent = parts.startEvent;
+    this.sessionManager = parts.sessionManager;
+    this.settingsManager = parts.settingsManager;
+    this.modelRuntime = parts.modelRuntime;
+    this.scopedModels = parts.scopedModels;
+    this.agent = new AgentView(this, live);
+    this.extensionRunner = new ExtensionRunner(host, (error) => this.#failed(error));
+  }
+  /** What the daemon's notes about the session are led to. */
+  static listener(session) {
+    const tell = (run2) => {
+      const there = session();
+      if (there !== void 0) run2(there);
+    };
+    return {
+      onEvent: (event) => tell((there) => there.#take(event)),
+      // What is read is current at any time.
+      onLagged: () => void 0,
+      onEnded: (reason) => tell((there) => there.#end(reason))
+    };
+  }
+  subscribe(listener) {
+    this.#listeners = [...this.#listeners, listener];
+    return () => {
+      this.#listeners = this.#listeners.filter((other) => other !== listener);
+    };
+  }
+  /** The session ends with what it runs; its handlers of `session_shutdown` are the caller's to run, as in pi. */
+  dispose() {
+    if (this.isDisposed) return;
+    this.isDisposed = true;
+    this.#listeners = [];
+    this.live.end();
+    const closing = this.host.close().catch((error) => {
+      if (this.ended === void 0) console.error(`The session of an agent could not be ended: ${messageOf(error)}`);
+    });
+    endings.add(closing);
+    void closing.then(() => endings.delete(closing));
+  }
+  async bindExtensions(bindings = {}) {
+    if (bindings.onError !== void 0) {
+      this.#onErrors = /* @__PURE__ */ new Set([bindings.onError]);
+      for (const error of this.#errorsBefore.splice(0)) bindings.onError(error);
+    }
+    const binding = { mode: bindings.mode ?? "print", ...bindings.uiContext === void 0 ? {} : { ui: bindings.uiContext } };
+    await this.host.bind(binding, this.#startEvent);
+  }
+  async prompt(text2, options = {}) {
+    const { images, streamingBehavior, expandPromptTemplates = true } = options;
+    if (expandPromptTemplates === false) return void await this.#sendUser(text2, images, streamingBehavior, false);
+    const preflight = options["preflightResult"];
+    const command = { type: "prompt", message: text2, ...ofImages(images), ...streamingBehavior === void 0 ? {} : { streamingBehavior } };
+    const answer = await this.#command(command, true);
+    if (typeof preflight === "function" && isObject(answer)) preflight(answer["disposition"]);
+  }
+  async steer(text2, images) {
+    return disposition(await this.#command({ type: "steer", message: text2, ...ofImages(images) }));
+  }
+  async followUp(text2, images) {
+    return disposition(await this.#command({ type: "follow_up", message: text2, ...ofImages(images) }));
+  }
+  async sendUserMessage(content, options = {}) {
+    this.assertThere();
+    await this.host.call("session.sendUserMessage", { content, options, wait: true });
+  }
+  async sendCustomMessage(message, options = {}) {
+    this.assertThere();
+    const { customType, content, display, details } = message;
+    const params = { message: { customType, content: content ?? [], display, details }, options };
+    await this.host.call("session.sendMessage", { ...params, wait: options["triggerTurn"] === true });
+  }
+  async abort() {
+    if (this.isOver()) return;
+    await this.#command({ type: "abort" }, true);
+  }
+  async waitForIdle() {
+    if (this.isOver()) return;
+    await this.host.call("session.waitIdle", {});
+  }
+  clearQueue() {
+    const { steering, followUp } = this.live;
+    this.commandSync({ type: "clear_queue" });
+    return { steering: [...steering], followUp: [...followUp] };
+  }
+  get state() {
+    return this.agent.state;
+  }
+  get promptTemplates() {
+    return this.resourceLoader.getPrompts?.().prompts ?? [];
+  }
+  setActiveToolsByName(names) {
+    this.assertThere();
+    this.host.callSync("tools.setActive", { names });
+  }
+  async setModel(model, options = {}) {
+    if (options.persist === true) throw new NotAvailableError("AgentSession.setModel({ persist: true }) (it writes settings.json)");
+    await this.#command({ type: "set_model", provider: model.provider, modelId: model.id });
+  }
+  async cycleModel(direction = "forward") {
+    if (direction === "backward") throw new NotAvailableError('AgentSession.cycleModel("backward")');
+    return await this.#command({ type: "cycle_model" }) ?? void 0;
+  }
+  setThinkingLevel(level, options = {}) {
+    if (options.persist === true) throw new NotAvailableError("AgentSession.setThinkingLevel({ persist: true }) (it writes settings.json)");
+    this.assertThere();
+    this.host.callSync("thinking.set", { level });
+  }
+  cycleThinkingLevel() {
+    const answer = this.commandSync({ type: "cycle_thinking_level" });
+    return isObject(answer) && typeof answer["level"] === "string" ? answer["level"] : void 0;
+  }
+  setSteeringMode(mode2) {
+    this.commandSync({ type: "set_steering_mode", mode: mode2 });
+  }
+  setFollowUpMode(mode2) {
+    this.commandSync({ type: "set_follow_up_mode", mode: mode2 });
+  }
+  setAutoCompactionEnabled(enabled) {
+    this.commandSync({ type: "set_auto_compaction", enabled });
+    this.autoCompaction = enabled;
+  }
+  setAutoRetryEnabled(enabled) {
+    this.commandSync({ type: "set_auto_retry", enabled });
+    this.autoRetry = enabled;
+  }
+  abortRetry() {
+    this.commandSync({ type: "abort_retry" });
+  }
+  async compact(customInstructions) {
+    return this.#command({ type: "compact", ...customInstructions === void 0 ? {} : { customInstructions } });
+  }
+  abortCompaction() {
+    this.abort().catch((error) => console.error(`A compaction could not be stopped: ${messageOf(error)}`));
+  }
+  async executeBash(command, onChunk, options = {}) {
+    if (options["operations"] !== void 0) throw new NotAvailableError("AgentSession.executeBash({ operations })");
+    const { id, excludeFromContext } = options;
+    const unsubscribe = this.subscribe((event) => {
+      if (event["type"] === "bash_execution_update") onChunk?.(String(event["delta"] ?? ""));
+    });
+    this.bashCommands++;
+    try {
+      return await this.#command({ type: "bash", command, ...id === void 0 ? {} : { bashId: id }, ...excludeFromContext === void 0 ? {} : { excludeFromContext } });
+    } finally {
+      this.bashCommands--;
+      unsubscribe();
+    }
+  }
+  abortBash() {
+    this.commandSync({ type: "abort_bash" });
+  }
+  setSessionName(name) {
+    this.assertThere();
+    this.host.callSync("session.setName", { name });
+  }
+  async navigateTree(targetId, options = {}) {
+    this.assertThere();
+    return this.host.call("session.navigate", { targetId, ...options });
+  }
+  async exportToHtml(outputPath) {
+    const answer = await this.#command({ type: "export_html", ...outputPath === void 0 ? {} : { outputPath } });
+    return isObject(answer) ? String(answer["path"]) : "";
+  }
+  /** Writes the header and the entries of the branch. */
+  exportToJsonl(outputPath) {
+    const { store } = this.live;
+    const path = outputPath ?? join(this.live.core.cwd ?? process.cwd(), `session-${this.sessionId}.jsonl`);
+    writeFileSync(path, [store.header, ...store.branch()].map((record) => `${JSON.stringify(record)}
+`).join(""));
+    return path;
+  }
+  hasExtensionHandlers(event) {
+    return this.host.hasHandlers(event);
+  }
+  /** The messages are current at any time. */
+  refreshContext() {
+  }
+  #take(event) {
+    if (event["type"] === "extension_error") {
+      const { extensionPath, event: of, error } = event;
+      return this.#failed({ extensionPath: String(extensionPath), event: String(of), error: String(error) });
+    }
+    const shown2 = this.live.take(event);
+    if (shown2 === void 0) return;
+    for (const listener of this.#listeners) listener(shown2);
+  }
+  #failed(error) {
+    if (this.#onErrors.size === 0) this.#errorsBefore.push(error);
+    for (const listener of this.#onErrors) listener(error);
+  }
+  #end(reason) {
+    this.ended = reason;
+    this.live.end();
+  }
+  async #command(command, wait2 = false) {
+    this.assertThere();
+    return this.host.command(command, wait2);
+  }
+  async #sendUser(text2, images, deliverAs, expandPromptTemplates) {
+    const content = images === void 0 || images.length === 0 ? text2 : [{ type: "text", text: text2 }, ...images];
+    await this.sendUserMessage(content, { ...deliverAs === void 0 ? {} : { deliverAs }, expandPromptTemplates });
+  }
+};
+for (const name of NOT_AVAILABLE) {
+  Object.defineProperty(AgentSession.prototype, name, {
+    value: () => {
+      throw new NotAvailableError(`AgentSession.${name}`);
+    }
+  });
+}
+function ofImages(images) {
+  return images === void 0 || images.length === 0 ? {} : { images };
+}
+function disposition(answer) {
+  return isObject(answer) && answer["disposition"] === "handled" ? "handled" : "queued";
+}
+
+// src/modules/coding_agent/agent/create_session.ts
+import { existsSync as existsSync6 } from "node:fs";
+import { isAbsolute, resolve as resolve5 } from "node:path";
+
+// src/modules/coding_agent/session/manager.ts
+import { appendFileSync, existsSync as existsSync3, mkdirSync, readFileSync as readFileSync2, statSync, writeFileSync as writeFileSync2 } from "node:fs";
+import { dirname, join as join2, resolve as resolve2 } from "node:path";
 
 // src/modules/coding_agent/session/context.ts
 function sessionEntryToContextMessages(entry) {
@@ -17430,11 +18752,11 @@ function settingsOf(path) {
 function buildSessionProjection(entries, leafId, byId) {
   const path = pathTo(entries, leafId, byId);
   const selected = contextEntriesOf(path);
-  const messagesOf = editedMessages(selected);
+  const messagesOf2 = editedMessages(selected);
   const projection = selected.map((entry, index) => ({
     sourceEntry: entry,
     // Compactions before the last one are within what it kept and say nothing.
-    messages: entry.type === "compaction" && index > 0 ? [] : messagesOf(entry)
+    messages: entry.type === "compaction" && index > 0 ? [] : messagesOf2(entry)
   }));
   return { entries: projection, messages: projection.flatMap(({ messages }) => messages), ...settingsOf(path) };
 }
@@ -17446,7 +18768,1615 @@ function getLatestCompactionEntry(entries) {
   return entries.findLast((entry) => entry.type === "compaction") ?? null;
 }
 
+// src/modules/coding_agent/session/format.ts
+import { randomUUID as randomUUID3 } from "node:crypto";
+import { closeSync, openSync, readFileSync, readSync } from "node:fs";
+var CURRENT_SESSION_VERSION = 3;
+var SESSION_ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
+var SHORT_ID = 8;
+var ID_ATTEMPTS = 100;
+var HEADER_BYTES = 1024 * 1024;
+function assertValidSessionId(id) {
+  if (SESSION_ID.test(id)) return;
+  throw new Error(
+    "Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', and start and end with an alphanumeric character"
+  );
+}
+function newEntryId(taken) {
+  for (let attempt = 0; attempt < ID_ATTEMPTS; attempt += 1) {
+    const id = randomUUID3().slice(0, SHORT_ID);
+    if (!taken.has(id)) return id;
+  }
+  return randomUUID3();
+}
+function isRecord(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+function parseLine(line) {
+  if (line.trim() === "") return [];
+  try {
+    const value = JSON.parse(line);
+    return isRecord(value) ? [value] : [];
+  } catch {
+    return [];
+  }
+}
+function parseSessionEntries(content) {
+  return content.split("\n").flatMap(parseLine);
+}
+function isHeader(entry) {
+  return entry?.type === "session" && typeof entry.id === "string";
+}
+function loadEntriesFromFile(path) {
+  const entries = parseSessionEntries(readFileSync(path, "utf8"));
+  return isHeader(entries[0]) ? entries : [];
+}
+function readHeader(path) {
+  const file = openSync(path, "r");
+  try {
+    let text2 = "";
+    const buffer = Buffer.alloc(64 * 1024);
+    while (text2.length < HEADER_BYTES) {
+      const count = readSync(file, buffer);
+      if (count === 0) break;
+      text2 += buffer.toString("latin1", 0, count);
+      const complete = text2.slice(0, text2.lastIndexOf("\n") + 1);
+      const first2 = parseSessionEntries(Buffer.from(complete, "latin1").toString("utf8"))[0];
+      if (first2) return isHeader(first2) ? first2 : void 0;
+    }
+    const first = parseSessionEntries(Buffer.from(text2, "latin1").toString("utf8"))[0];
+    return isHeader(first) ? first : void 0;
+  } finally {
+    closeSync(file);
+  }
+}
+function migrateSessionEntries(entries) {
+  const header = entries.find(isHeader);
+  const version = header?.version ?? 1;
+  if (version >= CURRENT_SESSION_VERSION) return false;
+  if (version < 2) linkEntries(entries);
+  for (const entry of entries) {
+    const message = entry.type === "message" ? entry.message : void 0;
+    if (isRecord(message) && message.role === "hookMessage") message.role = "custom";
+  }
+  if (header) header.version = CURRENT_SESSION_VERSION;
+  return true;
+}
+function linkEntries(entries) {
+  const ids = /* @__PURE__ */ new Set();
+  let parentId = null;
+  for (const entry of entries) {
+    if (entry.type === "session") continue;
+    const linked = entry;
+    linked.id = newEntryId(ids);
+    linked.parentId = parentId;
+    ids.add(linked.id);
+    parentId = linked.id;
+  }
+  for (const entry of entries) {
+    if (entry.type !== "compaction") continue;
+    const kept = entries[Number(entry.firstKeptEntryIndex)];
+    if (kept && kept.type !== "session") entry.firstKeptEntryId = kept.id;
+    delete entry.firstKeptEntryIndex;
+  }
+}
+function directoryNameOf(cwd) {
+  return `--${cwd.replace(/^[/\\]/, "").replace(/[/\\:]/g, "-")}--`;
+}
+function fileNameOf(timestamp, id) {
+  return `${timestamp.replace(/[:.]/g, "-")}_${id}.jsonl`;
+}
+
+// src/modules/coding_agent/session/manager.ts
+function toLines(records) {
+  return records.map((record) => `${JSON.stringify(record)}
+`).join("");
+}
+var EDITABLE_ROLES = /* @__PURE__ */ new Set(["user", "assistant", "toolResult", "custom"]);
+function appendLive(live, type, payload) {
+  const { calls } = live;
+  if (type === "custom") calls.callSync("session.appendEntry", { customType: payload.customType, data: payload.data });
+  else if (type === "label") calls.callSync("session.setLabel", { entryId: payload.targetId, label: payload.label ?? null });
+  else if (type === "session_info") calls.callSync("session.setName", { name: payload.name });
+  else throw new NotAvailableError(`Appending an entry "${type}" to the session of an agent`);
+  const { store } = live;
+  const entry = store.leafId === null ? void 0 : store.get(store.leafId);
+  if (entry === void 0) throw new Error(`The entry "${type}" was not appended`);
+  return entry;
+}
+var SessionFileManager = class {
+  #place;
+  #store;
+  #header;
+  #file;
+  /** Whether the file holds everything so far. */
+  #flushed = false;
+  /** The session of an agent that the daemon runs, once this manager is its own. */
+  #live;
+  constructor(place) {
+    this.#place = place;
+    if (place.persist) mkdirSync(place.sessionDir, { recursive: true });
+  }
+  get #current() {
+    return this.#live?.store ?? this.#store;
+  }
+  /** How the daemon opens this session: its file, and who it is where that is new. Entries that only this process has are written first. */
+  forAgent() {
+    if (this.#live !== void 0) throw new Error("This session is that of an agent already");
+    const { id, parentSession } = this.#header;
+    if (this.#file !== void 0 && !this.#flushed && this.#store.entries.length > 0) {
+      mkdirSync(dirname(this.#file), { recursive: true });
+      writeFileSync2(this.#file, toLines([this.#header, ...this.#store.entries]), { flag: "wx" });
+      this.#flushed = true;
+    }
+    return { ...this.#file === void 0 ? {} : { file: this.#file }, id, ...typeof parentSession === "string" ? { parent: parentSession } : {} };
+  }
+  /** The daemon runs the session from here on. Returns what it is filled with, where it has entries of this process or another leaf. */
+  attach(live, calls) {
+    const { entries, leafId } = this.#store;
+    this.#live = {
+      get store() {
+        return live.store;
+      },
+      calls
+    };
+    if (this.#file === void 0 && entries.length > 0) return { entries, leafId };
+    return entries.length > 0 && leafId !== (entries.at(-1)?.id ?? null) ? { entries: [], leafId } : void 0;
+  }
+  /** Begins a new session and returns its file. */
+  newSession(options = {}) {
+    this.#refuseLive("newSession");
+    if (options.id !== void 0) assertValidSessionId(options.id);
+    const id = options.id ?? uuidv7();
+    const timestamp = (/* @__PURE__ */ new Date()).toISOString();
+    const header = {
+      type: "session",
+      version: CURRENT_SESSION_VERSION,
+      id,
+      timestamp,
+      cwd: this.#place.cwd,
+      ...options.parentSession === void 0 ? {} : { parentSession: options.parentSession }
+    };
+    this.#take(header, []);
+    this.#flushed = false;
+    this.#file = this.#place.persist ? join2(this.#place.sessionDir, fileNameOf(timestamp, id)) : void 0;
+    return this.#file;
+  }
+  /** Goes over to a file. One that does not exist is written when there is something to write. */
+  setSessionFile(path) {
+    this.#refuseLive("setSessionFile");
+    const file = resolve2(path);
+    if (!existsSync3(file)) {
+      this.newSession();
+      this.#file = file;
+      return;
+    }
+    const records = loadEntriesFromFile(file);
+    if (records.length === 0) {
+      if (statSync(file).size > 0) throw new Error(`Session file is not a valid pi session: ${file}`);
+      this.newSession();
+      this.#file = file;
+      writeFileSync2(file, toLines([this.#header]));
+      this.#flushed = true;
+      return;
+    }
+    const migrated = migrateSessionEntries(records);
+    this.takeRecords(records);
+    this.#file = file;
+    this.#flushed = true;
+    if (migrated) writeFileSync2(file, toLines(records));
+    else if (!readFileSync2(file, "utf8").endsWith("\n")) appendFileSync(file, "\n");
+  }
+  /** Takes over all branches of another session and writes them. */
+  copyEntries(entries) {
+    this.#take(this.#header, entries);
+    if (!this.#file) return;
+    writeFileSync2(this.#file, toLines([this.#header, ...entries]), { flag: "wx" });
+    this.#flushed = true;
+  }
+  /** Takes over records that are held elsewhere. */
+  takeRecords(records) {
+    const header = records.find(isHeader);
+    if (!header) return void this.newSession();
+    const entries = records.filter((record) => record.type !== "session");
+    this.#take(header, entries);
+  }
+  #take(header, entries) {
+    this.#header = header;
+    this.#store = new EntryStore({ header, entries, leafId: entries.at(-1)?.id ?? null });
+  }
+  #hasConversation() {
+    return this.#current.entries.some((entry) => {
+      const role = entry.type === "message" ? entry.message.role : void 0;
+      return role === "user" || role === "assistant";
+    });
+  }
+  #persist(entry) {
+    if (!this.#file || !this.#hasConversation()) return;
+    if (this.#flushed) {
+      appendFileSync(this.#file, toLines([entry]));
+      return;
+    }
+    mkdirSync(dirname(this.#file), { recursive: true });
+    writeFileSync2(this.#file, toLines([this.#header, ...this.#current.entries]), { flag: "wx" });
+    this.#flushed = true;
+  }
+  /** Appends an entry behind the leaf. When it cannot be written, it is taken back. */
+  /** What would change the session of an agent in another way than its commands do. */
+  #refuseLive(what) {
+    if (this.#live !== void 0) throw new NotAvailableError(`SessionManager.${what} of the session of an agent`);
+  }
+  #append(type, payload, payloadFirst = false) {
+    if (this.#live !== void 0) return appendLive(this.#live, type, payload);
+    const base = {
+      id: newEntryId({ has: (id) => this.#current.get(id) !== void 0 }),
+      parentId: this.#current.leafId,
+      timestamp: (/* @__PURE__ */ new Date()).toISOString()
+    };
+    const entry = payloadFirst ? { type, ...payload, ...base } : { type, ...base, ...payload };
+    const before = { entries: [...this.#current.entries], leafId: this.#current.leafId };
+    this.#current.append({ entries: [entry], leafId: entry.id });
+    try {
+      this.#persist(entry);
+    } catch (error) {
+      this.#store = new EntryStore({ header: this.#header, ...before });
+      throw error;
+    }
+    return entry;
+  }
+  appendMessage(message) {
+    return this.#append("message", { message }).id;
+  }
+  appendThinkingLevelChange(thinkingLevel) {
+    return this.#append("thinking_level_change", { thinkingLevel }).id;
+  }
+  appendModelChange(provider, modelId) {
+    return this.#append("model_change", { provider, modelId }).id;
+  }
+  appendUsage(kind, provider, model, usage, note) {
+    return this.#append("usage", { kind, provider, model, usage, note });
+  }
+  appendCompaction(summary, firstKeptEntryId, tokensBefore, details, fromHook, usage) {
+    const payload = { summary, firstKeptEntryId, tokensBefore, details, usage, fromHook };
+    if (firstKeptEntryId !== null) return this.#append("compaction", payload).id;
+    const id = newEntryId({ has: (taken) => this.#current.get(taken) !== void 0 });
+    return this.#append("compaction", { ...payload, firstKeptEntryId: id, id }).id;
+  }
+  appendCustomEntry(customType, data) {
+    return this.#append("custom", { customType, data }, true).id;
+  }
+  appendCustomMessageEntry(customType, content, display, details) {
+    return this.#append("custom_message", { customType, content, display, details }, true).id;
+  }
+  appendSessionInfo(name) {
+    return this.#append("session_info", { name: name.replace(/[\r\n]+/g, " ").trim() }).id;
+  }
+  appendContextEdit(targetId, replacement) {
+    const target = this.#current.get(targetId);
+    if (!target) throw new Error(`Entry ${targetId} not found`);
+    if (!this.#current.branch().includes(target)) throw new Error(`Entry ${targetId} is not on the active branch`);
+    const message = sessionEntryToContextMessages(target)[0];
+    if (!message || !EDITABLE_ROLES.has(message.role)) {
+      throw new Error(`Entry ${targetId} does not contribute editable model content`);
+    }
+    const text2 = replacement?.content;
+    const blocks = typeof text2 === "string" && (message.role === "assistant" || message.role === "toolResult");
+    const stored = blocks ? { content: [{ type: "text", text: text2 }] } : replacement;
+    return this.#append("context_edit", { targetId, replacement: stored }).id;
+  }
+  appendLabelChange(targetId, label) {
+    if (!this.#current.get(targetId)) throw new Error(`Entry ${targetId} not found`);
+    return this.#append("label", { targetId, label }).id;
+  }
+  isPersisted() {
+    return this.#place.persist;
+  }
+  getCwd() {
+    return this.#place.cwd;
+  }
+  getSessionDir() {
+    return this.#place.sessionDir;
+  }
+  usesDefaultSessionDir() {
+    return this.#place.isDefaultDir;
+  }
+  getSessionId() {
+    return this.#header.id;
+  }
+  getSessionFile() {
+    return this.#file;
+  }
+  getHeader() {
+    return this.#header;
+  }
+  getEntryCount() {
+    return this.#current.entries.length;
+  }
+  getEntries() {
+    return [...this.#current.entries];
+  }
+  getEntry(id) {
+    return this.#current.get(id);
+  }
+  getChildren(parentId) {
+    return this.#current.entries.filter((entry) => entry.parentId === parentId);
+  }
+  getLeafId() {
+    return this.#current.leafId;
+  }
+  getLeafEntry() {
+    return this.#current.leafId === null ? void 0 : this.#current.get(this.#current.leafId);
+  }
+  getLabel(id) {
+    return this.#current.label(id);
+  }
+  getSessionName() {
+    const info = this.#current.entries.findLast((entry) => entry.type === "session_info");
+    return typeof info?.name === "string" && info.name.trim() || void 0;
+  }
+  getBranch(fromId) {
+    return this.#current.branch(fromId);
+  }
+  getTree() {
+    return this.#current.tree();
+  }
+  buildContextEntries() {
+    return buildContextEntries(this.#current.entries, this.#current.leafId);
+  }
+  buildSessionProjection() {
+    return buildSessionProjection(this.#current.entries, this.#current.leafId);
+  }
+  buildSessionContext() {
+    return buildSessionContext(this.#current.entries, this.#current.leafId);
+  }
+  /** Moves the leaf; the next entry begins a branch there. */
+  branch(branchFromId) {
+    this.#refuseLive("branch");
+    if (!this.#current.get(branchFromId)) throw new Error(`Entry ${branchFromId} not found`);
+    this.#current.append({ leafId: branchFromId });
+  }
+  resetLeaf() {
+    this.#refuseLive("resetLeaf");
+    this.#current.append({ leafId: null });
+  }
+  branchWithSummary(branchFromId, summary, details, fromHook, usage) {
+    if (branchFromId !== null && !this.#current.get(branchFromId)) throw new Error(`Entry ${branchFromId} not found`);
+    const fromId = this.#current.leafId ?? "root";
+    this.#current.append({ leafId: branchFromId });
+    return this.#append("branch_summary", { fromId, summary, details, usage, fromHook }).id;
+  }
+  /** Goes over to a new session that holds only the way to a leaf, and returns its file. */
+  createBranchedSession(leafId) {
+    const path = this.#current.branch(leafId);
+    if (path.length === 0) throw new Error(`Entry ${leafId} not found`);
+    const labels = path.flatMap(({ id }) => this.#labelOf(id));
+    const parentSession = this.#file;
+    const entries = withoutLabels(path);
+    this.newSession(parentSession === void 0 ? {} : { parentSession });
+    const ids = new Set(entries.map(({ id }) => id));
+    for (const label of labels) {
+      const id = newEntryId(ids);
+      ids.add(id);
+      const parentId = entries.at(-1)?.id ?? null;
+      entries.push({ type: "label", id, parentId, timestamp: label.timestamp, targetId: label.targetId, label: label.text });
+    }
+    this.#take(this.#header, entries);
+    if (this.#file && this.#hasConversation()) {
+      writeFileSync2(this.#file, toLines([this.#header, ...entries]), { flag: "wx" });
+      this.#flushed = true;
+    }
+    return this.#file;
+  }
+  #labelOf(id) {
+    const entry = this.#current.entries.findLast((label) => label.type === "label" && label.targetId === id);
+    if (typeof entry?.label !== "string" || entry.label === "") return [];
+    return [{ targetId: id, text: entry.label, timestamp: entry.timestamp }];
+  }
+};
+function withoutLabels(path) {
+  const kept = [];
+  const next = /* @__PURE__ */ new Map();
+  let waiting = [];
+  for (const entry of path) {
+    if (entry.type === "label") {
+      waiting.push(entry.id);
+      continue;
+    }
+    for (const id of waiting) next.set(id, entry.id);
+    waiting = [];
+    kept.push({ ...entry, parentId: kept.at(-1)?.id ?? null });
+  }
+  return kept.map((entry) => {
+    const first = entry.type === "compaction" ? next.get(String(entry.firstKeptEntryId)) : void 0;
+    return first === void 0 ? entry : { ...entry, firstKeptEntryId: first };
+  });
+}
+
+// src/modules/coding_agent/agent/live_session.ts
+var LiveSession = class {
+  constructor(host) {
+    this.host = host;
+  }
+  host;
+  /** Messages in queues, as the last event said. */
+  steering = [];
+  followUp = [];
+  isStreaming = false;
+  isCompacting = false;
+  isRetrying = false;
+  retryAttempt = 0;
+  streamingMessage;
+  errorMessage;
+  pendingToolCalls = /* @__PURE__ */ new Set();
+  partial;
+  known;
+  /** The session as it was when it ended. */
+  ended;
+  get core() {
+    return this.ended?.core ?? (this.host.readTopic("core") ?? {});
+  }
+  get store() {
+    return this.ended?.store ?? this.host.entries();
+  }
+  /** The messages of the context. */
+  get messages() {
+    const { entries, leafId } = this.store;
+    if (this.known?.count !== entries.length || this.known.leafId !== leafId) {
+      this.known = { count: entries.length, leafId, messages: buildSessionContext(entries, leafId).messages };
+    }
+    return [...this.known.messages];
+  }
+  topic(name) {
+    return this.ended === void 0 ? this.host.readTopic(name) : void 0;
+  }
+  /** Nothing can be read any more: what was known stays. */
+  end() {
+    if (this.ended !== void 0) return;
+    const { core, store } = this;
+    this.ended = { core: { ...core }, store };
+    this.isStreaming = false;
+    this.streamingMessage = void 0;
+  }
+  /** Takes an event of the session. Returns it as pi's programs have it; `undefined`: it is none of theirs. */
+  take(event) {
+    switch (event["type"]) {
+      case "agent_start":
+        this.isStreaming = true;
+        this.errorMessage = void 0;
+        return event;
+      case "agent_settled":
+        this.isStreaming = false;
+        this.isRetrying = false;
+        this.streamingMessage = void 0;
+        return event;
+      case "message_start":
+        if (roleOf(event) === "assistant") {
+          this.partial = new PartialMessage(event["message"]);
+          this.streamingMessage = event["message"];
+        }
+        return event;
+      case "message_update":
+        return this.update(event);
+      case "message_end":
+        if (roleOf(event) === "assistant") this.endMessage(event["message"]);
+        return event;
+      case "tool_execution_start":
+        this.pendingToolCalls.add(String(event["toolCallId"]));
+        return event;
+      case "tool_execution_end":
+        this.pendingToolCalls.delete(String(event["toolCallId"]));
+        return event;
+      case "queue_update":
+        this.steering = texts(event["steering"]);
+        this.followUp = texts(event["followUp"]);
+        return event;
+      case "compaction_start":
+        this.isCompacting = true;
+        return event;
+      case "compaction_end":
+        this.isCompacting = false;
+        return event;
+      case "auto_retry_start":
+        this.isRetrying = true;
+        this.retryAttempt = Number(event["attempt"] ?? 0);
+        return event;
+      case "auto_retry_end":
+        this.isRetrying = false;
+        this.retryAttempt = 0;
+        return event;
+      default:
+        return PASSED_ON.has(String(event["type"])) ? event : void 0;
+    }
+  }
+  update(event) {
+    const update = event["assistantMessageEvent"];
+    if (!isObject(update)) return event;
+    const partial2 = this.partial ??= new PartialMessage({ role: "assistant", content: [] });
+    if (isObject(event["usage"])) partial2.apply({ usage: event["usage"] });
+    partial2.apply(update);
+    const message = partial2.snapshot();
+    this.streamingMessage = message;
+    const { id, toolName, ...shown2 } = update;
+    const own = update["type"] === "toolcall_start" ? shown2 : { ...shown2, ...id === void 0 ? {} : { id }, ...toolName === void 0 ? {} : { toolName } };
+    return { type: "message_update", message, assistantMessageEvent: { ...own, partial: message } };
+  }
+  endMessage(message) {
+    this.partial = void 0;
+    this.streamingMessage = void 0;
+    const { stopReason, errorMessage } = message;
+    if (stopReason === "error" || stopReason === "aborted") this.errorMessage = String(errorMessage ?? stopReason);
+  }
+};
+var PASSED_ON = /* @__PURE__ */ new Set([
+  ...["agent_end", "turn_start", "turn_end", "tool_execution_update", "entry_appended", "session_info_changed", "thinking_level_changed"],
+  ...["summarization_retry_scheduled", "summarization_retry_attempt_start", "summarization_retry_finished", "bash_execution_update"]
+]);
+function roleOf(event) {
+  return isObject(event["message"]) ? event["message"]["role"] : void 0;
+}
+function texts(list2) {
+  return Array.isArray(list2) ? list2.map((item) => isObject(item) ? String(item["text"] ?? item["message"] ?? "") : String(item)) : [];
+}
+
+// src/modules/coding_agent/agent/resource_loader.ts
+import { existsSync as existsSync5, readFileSync as readFileSync4 } from "node:fs";
+import { basename as basename2, join as join4, resolve as resolve4 } from "node:path";
+
+// src/modules/lazy.ts
+function lazy(make) {
+  let made;
+  return () => (made ??= { value: make() }).value;
+}
+var loadMarked = lazy(() => __require("./marked.cjs"));
+var loadYaml = lazy(() => __require("./yaml.cjs"));
+function lazyClass(load) {
+  const target = function() {
+  };
+  return new Proxy(target, {
+    construct: (_target, args, newTarget) => Reflect.construct(load(), args, newTarget),
+    get: (_target, key2) => Reflect.get(load(), key2),
+    has: (_target, key2) => Reflect.has(load(), key2)
+  });
+}
+
+// src/modules/coding_agent/frontmatter.ts
+var FENCE = "---";
+function split(content) {
+  const text2 = content.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
+  const end2 = text2.startsWith(FENCE) ? text2.indexOf(`
+${FENCE}`, FENCE.length) : -1;
+  if (end2 < 0) return { yaml: void 0, body: text2 };
+  const close = end2 + 1 + FENCE.length;
+  return { yaml: text2.slice(FENCE.length + 1, end2), body: text2.slice(close).trim() };
+}
+function parseFrontmatter(content) {
+  const { yaml, body } = split(content);
+  const frontmatter = yaml === void 0 ? {} : loadYaml().parse(yaml) ?? {};
+  return { frontmatter, body };
+}
+function stripFrontmatter(content) {
+  return parseFrontmatter(content).body;
+}
+
+// src/modules/coding_agent/guards.ts
+var guards_exports = {};
+__export(guards_exports, {
+  CredentialSynchronizationError: () => CredentialSynchronizationError,
+  createSyntheticSourceInfo: () => createSyntheticSourceInfo,
+  defineTool: () => defineTool,
+  formatReadLineRange: () => formatReadLineRange,
+  isBashToolResult: () => isBashToolResult,
+  isEditToolResult: () => isEditToolResult,
+  isFindToolResult: () => isFindToolResult,
+  isGrepToolResult: () => isGrepToolResult,
+  isLsToolResult: () => isLsToolResult,
+  isPowerShellToolResult: () => isPowerShellToolResult,
+  isReadToolResult: () => isReadToolResult,
+  isToolCallEventType: () => isToolCallEventType,
+  isWriteToolResult: () => isWriteToolResult,
+  parseSkillBlock: () => parseSkillBlock
+});
+function isResultOf(tool) {
+  return (event) => event.toolName === tool;
+}
+var isBashToolResult = isResultOf("bash");
+var isPowerShellToolResult = isResultOf("powershell");
+var isReadToolResult = isResultOf("read");
+var isEditToolResult = isResultOf("edit");
+var isWriteToolResult = isResultOf("write");
+var isGrepToolResult = isResultOf("grep");
+var isFindToolResult = isResultOf("find");
+var isLsToolResult = isResultOf("ls");
+function isToolCallEventType(toolName, event) {
+  return event.toolName === toolName;
+}
+function defineTool(tool) {
+  return tool;
+}
+function createSyntheticSourceInfo(path, options) {
+  return {
+    path,
+    source: options.source,
+    scope: options.scope ?? "temporary",
+    origin: options.origin ?? "top-level",
+    ...options.baseDir === void 0 ? {} : { baseDir: options.baseDir },
+    ...options.changelogPath === void 0 ? {} : { changelogPath: options.changelogPath }
+  };
+}
+function lineNumber(value) {
+  if (typeof value === "number") return Number.isFinite(value) ? value : void 0;
+  if (typeof value !== "string" || value.trim() === "") return void 0;
+  const number3 = Number(value);
+  return Number.isFinite(number3) ? number3 : void 0;
+}
+function formatReadLineRange(offset, limit) {
+  const given = (value) => value !== void 0 && value !== null;
+  if (!given(offset) && !given(limit)) return "";
+  const start = given(offset) ? lineNumber(offset) : 1;
+  if (start === void 0) return "";
+  if (!given(limit)) return `:${start}`;
+  const count = lineNumber(limit);
+  if (count === void 0) return "";
+  const end2 = start + count - 1;
+  return `:${start}-${end2 || ""}`.replace(/-$/, "");
+}
+function parseSkillBlock(text2) {
+  const match = /^<skill name="([^"]+)" location="([^"]+)">\n([\s\S]*?)\n<\/skill>(?:\n\n([\s\S]+))?$/.exec(text2);
+  if (!match) return null;
+  return {
+    name: match[1],
+    location: match[2],
+    content: match[3],
+    userMessage: match[4]?.trim() || void 0
+  };
+}
+var CredentialSynchronizationError = class extends Error {
+  providerId;
+  operation;
+  credential;
+  constructor(providerId, operation, credential, options) {
+    super(`The credential of ${providerId} is stored (${operation}), but could not be taken over`, options);
+    this.name = "CredentialSynchronizationError";
+    this.providerId = providerId;
+    this.operation = operation;
+    this.credential = credential;
+  }
+};
+
+// src/modules/coding_agent/resources.ts
+var resources_exports = {};
+__export(resources_exports, {
+  formatSkillsForPrompt: () => formatSkillsForPrompt,
+  hasTrustRequiringProjectResources: () => hasTrustRequiringProjectResources,
+  loadProjectContextFiles: () => loadProjectContextFiles,
+  loadSkills: () => loadSkills,
+  loadSkillsFromDir: () => loadSkillsFromDir
+});
+import { existsSync as existsSync4, readdirSync, readFileSync as readFileSync3, statSync as statSync2 } from "node:fs";
+import { homedir as homedir2 } from "node:os";
+import { basename, dirname as dirname2, join as join3, resolve as resolve3 } from "node:path";
+var CONTEXT_FILES = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
+var SKILL_FILE = "SKILL.md";
+var SKILL_NAME = /^[a-z0-9-]{1,64}$/;
+var DESCRIPTION_CHARACTERS = 1024;
+function isFile(path) {
+  return statSync2(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+function isFolder(path) {
+  return statSync2(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+function ancestors(cwd) {
+  const folders = [resolve3(cwd)];
+  for (; ; ) {
+    const parent = dirname2(folders[0]);
+    if (parent === folders[0]) return folders;
+    folders.unshift(parent);
+  }
+}
+function loadProjectContextFiles(options) {
+  const folders = /* @__PURE__ */ new Set([resolve3(options.agentDir), ...ancestors(options.cwd)]);
+  return [...folders].flatMap((folder) => {
+    const path = CONTEXT_FILES.map((name) => join3(folder, name)).find(isFile);
+    return path === void 0 ? [] : [{ path, content: readFileSync3(path, "utf8").replace(/^\ufeff/, "") }];
+  });
+}
+function readSkill(filePath, source, result) {
+  const warn = (message) => void result.diagnostics.push({ type: "warning", message, path: filePath });
+  let frontmatter;
+  try {
+    ({ frontmatter } = parseFrontmatter(readFileSync3(filePath, "utf8")));
+  } catch (error) {
+    return warn(error instanceof Error ? error.message : String(error));
+  }
+  const baseDir = dirname2(filePath);
+  const { name: given, description } = frontmatter;
+  const name = typeof given === "string" && given ? given : basename(baseDir);
+  if (typeof description !== "string" || description.trim() === "") return warn("description is required");
+  if (!SKILL_NAME.test(name)) warn(`name "${name}" should have 1 to 64 of the characters a-z, 0-9 and -`);
+  if (description.length > DESCRIPTION_CHARACTERS) warn(`description is longer than ${DESCRIPTION_CHARACTERS} characters`);
+  result.skills.push({
+    name,
+    description,
+    filePath,
+    baseDir,
+    sourceInfo: createSyntheticSourceInfo(filePath, { source, baseDir }),
+    disableModelInvocation: frontmatter["disable-model-invocation"] === true
+  });
+}
+function scan2(folder, source, isRoot, result) {
+  const own = join3(folder, SKILL_FILE);
+  if (isFile(own)) return readSkill(own, source, result);
+  for (const name of readdirSync(folder).sort()) {
+    if (name.startsWith(".") || name === "node_modules") continue;
+    const path = join3(folder, name);
+    if (isFolder(path)) scan2(path, source, false, result);
+    else if (isRoot && name.endsWith(".md") && isFile(path)) readSkill(path, source, result);
+  }
+}
+function loadSkillsFromDir(options) {
+  const result = { skills: [], diagnostics: [] };
+  if (isFolder(options.dir)) scan2(options.dir, options.source, true, result);
+  return result;
+}
+function loadSkills(options) {
+  const found = { skills: [], diagnostics: [] };
+  const places = options.includeDefaults ? [
+    { path: join3(options.agentDir, "skills"), source: "user" },
+    { path: join3(options.cwd, ".pi", "skills"), source: "project" }
+  ] : [];
+  places.push(...options.skillPaths.map((path) => ({ path: resolve3(options.cwd, path), source: "path" })));
+  for (const { path, source } of places) {
+    if (isFile(path)) {
+      readSkill(path, source, found);
+      continue;
+    }
+    const { skills, diagnostics } = loadSkillsFromDir({ dir: path, source });
+    found.skills.push(...skills);
+    found.diagnostics.push(...diagnostics);
+  }
+  const byName = /* @__PURE__ */ new Map();
+  for (const skill of found.skills) {
+    const first = byName.get(skill.name);
+    if (!first) byName.set(skill.name, skill);
+    else if (first.filePath !== skill.filePath) {
+      const message = `name "${skill.name}" is taken by ${first.filePath}`;
+      found.diagnostics.push({ type: "collision", message, path: skill.filePath });
+    }
+  }
+  return { skills: [...byName.values()], diagnostics: found.diagnostics };
+}
+function escapeXml(text2) {
+  return text2.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;").replaceAll("'", "&apos;");
+}
+var READERS = {
+  read: "Read a skill's file with the read tool when a task fits its description.",
+  bash: "Read a skill's file with the bash tool when a task fits its description.",
+  indirect: "Read a skill's file when a task fits its description."
+};
+function formatSkillsForPrompt(skills, fileReadTool = "read") {
+  const usable = skills.filter((skill) => !skill.disableModelInvocation);
+  if (usable.length === 0) return "";
+  const entries = usable.map(
+    ({ name, description, filePath }) => `  <skill>
+    <name>${escapeXml(name)}</name>
+    <description>${escapeXml(description)}</description>
+    <location>${escapeXml(filePath)}</location>
+  </skill>`
+  );
+  return [
+    "\n\nSkills hold instructions for certain tasks.",
+    READERS[fileReadTool],
+    "Paths in a skill are relative to the folder of its file; give tools absolute ones.",
+    "",
+    "<available_skills>",
+    ...entries,
+    "</available_skills>"
+  ].join("\n");
+}
+var TRUST_REQUIRING = [
+  "settings.json",
+  "mcp.json",
+  "extensions",
+  "skills",
+  "prompts",
+  "themes",
+  "SYSTEM.md",
+  "APPEND_SYSTEM.md"
+];
+function hasTrustRequiringProjectResources(cwd) {
+  if (TRUST_REQUIRING.some((name) => existsSync4(join3(cwd, ".pi", name)))) return true;
+  const own = join3(homedir2(), ".agents", "skills");
+  return ancestors(cwd).some((folder) => {
+    const skills = join3(folder, ".agents", "skills");
+    return skills !== own && existsSync4(skills);
+  });
+}
+
+// src/modules/coding_agent/agent/resource_loader.ts
+var hosts = /* @__PURE__ */ new WeakMap();
+function hostOf(extension) {
+  return hosts.get(extension);
+}
+function createExtensionRuntime(host) {
+  const pending = host?.pendingProviders() ?? [];
+  return {
+    flagValues: /* @__PURE__ */ new Map(),
+    pendingProviderRegistrations: pending.filter(({ config }) => config !== void 0),
+    pendingNativeProviderRegistrations: pending.filter(({ provider }) => provider !== void 0),
+    pendingVirtualModelRegistrations: []
+  };
+}
+function textOrFile(value) {
+  if (value === void 0 || value.includes("\n") || !existsSync5(value)) return { text: value };
+  try {
+    return { text: readFileSync4(value, "utf8"), path: resolve4(value) };
+  } catch {
+    return { text: value };
+  }
+}
+function templateOf(path) {
+  const { frontmatter, body } = parseFrontmatter(readFileSync4(path, "utf8"));
+  const description = typeof frontmatter["description"] === "string" ? frontmatter["description"] : body.split("\n").find((line) => line.trim()) ?? "";
+  return { name: basename2(path, ".md"), description, filePath: path, content: body, sourceInfo: createSyntheticSourceInfo(path, { source: "path" }) };
+}
+function resourceLoaderFor(services) {
+  return class DefaultResourceLoader {
+    /** Read by extensions that want instances of their own: each loader has them. */
+    loaded = false;
+    #options;
+    #extensions = { extensions: [], errors: [], runtime: createExtensionRuntime() };
+    #skills = { skills: [], diagnostics: [] };
+    #prompts = { prompts: [], diagnostics: [] };
+    #agentsFiles = { agentsFiles: [] };
+    #system = { text: void 0 };
+    #appended = [];
+    constructor(options) {
+      this.#options = { ...options, cwd: resolve4(options.cwd ?? services.hello.cwd) };
+    }
+    async reload() {
+      await this.#loadExtensions();
+      this.#loadFiles();
+      this.loaded = true;
+    }
+    getExtensions() {
+      return this.#extensions;
+    }
+    getSkills() {
+      return this.#skills;
+    }
+    getPrompts() {
+      return this.#prompts;
+    }
+    getThemes() {
+      return { themes: [], diagnostics: [] };
+    }
+    getAgentsFiles() {
+      return this.#agentsFiles;
+    }
+    getSystemPrompt() {
+      const { text: text2 } = this.#system;
+      return this.#options.systemPromptOverride === void 0 ? text2 : this.#options.systemPromptOverride(text2);
+    }
+    getSystemPromptSource() {
+      return this.#system.path === void 0 ? void 0 : { path: this.#system.path };
+    }
+    getAppendSystemPrompt() {
+      const texts3 = this.#appended.flatMap(({ text: text2 }) => text2 === void 0 ? [] : [text2]);
+      return this.#options.appendSystemPromptOverride?.(texts3) ?? texts3;
+    }
+    getAppendSystemPromptSources() {
+      return this.#appended.flatMap(({ path }) => path === void 0 ? [] : [{ path }]);
+    }
+    extendResources() {
+    }
+    /** What the daemon is told of the files. */
+    choiceForAgent() {
+      const { noContextFiles, noSkills, noPromptTemplates, additionalSkillPaths, skillsOverride, agentsFilesOverride } = this.#options;
+      const ofFiles = this.#prompts.prompts.map(({ filePath }) => filePath);
+      return {
+        noContextFiles: noContextFiles === true || agentsFilesOverride !== void 0,
+        skills: { paths: additionalSkillPaths ?? [], none: noSkills === true },
+        // All of them by their files, so that what an override has left out is not there.
+        prompts: { paths: ofFiles, none: noPromptTemplates === true || this.#options.promptsOverride !== void 0 },
+        overridden: { skills: skillsOverride !== void 0, agentsFiles: agentsFilesOverride !== void 0 }
+      };
+    }
+    async #loadExtensions() {
+      const { cwd, eventBus, noExtensions, additionalExtensionPaths = [], extensionFactories = [], extensionsOverride } = this.#options;
+      const host = services.createAgentHost({ cwd, ...eventBus === void 0 ? {} : { bus: eventBus } });
+      const asked = { cwd, paths: additionalExtensionPaths, ambient: noExtensions !== true };
+      const isNeeded = asked.ambient || asked.paths.length > 0;
+      const found = isNeeded ? await services.call("agents.extensions", asked) : {};
+      const { extensions: sources, errors: missing } = isObject(found) ? found : {};
+      const result = { extensions: [], errors: [], runtime: {} };
+      if (Array.isArray(missing)) result.errors.push(...missing);
+      const add2 = (path, loaded) => {
+        if ("error" in loaded && typeof loaded.error === "string") result.errors.push({ path, error: loaded.error });
+        else result.extensions.push(loaded);
+      };
+      for (const source of Array.isArray(sources) ? sources : []) add2(source.path, await host.load(source));
+      let unnamed = 0;
+      for (const inline of extensionFactories) {
+        const { name, factory } = typeof inline === "function" ? { name: void 0, factory: inline } : inline;
+        const path = `<inline:${name ?? String(++unnamed)}>`;
+        const sourceInfo = { path, source: "inline", scope: "temporary", origin: "top-level" };
+        add2(path, await host.loadInline({ path, entry: path, sourceInfo }, factory));
+      }
+      result.runtime = createExtensionRuntime(host);
+      this.#extensions = extensionsOverride?.(result) ?? result;
+      for (const extension of this.#extensions.extensions) hosts.set(extension, host);
+    }
+    #loadFiles() {
+      const options = this.#options;
+      const { cwd } = options;
+      const { agentDir } = services.hello;
+      const isTrusted = services.hello.trusted && cwd === resolve4(services.hello.cwd);
+      const file = (name) => [...isTrusted ? [join4(cwd, ".pi", name)] : [], join4(agentDir, name)].find((path) => existsSync5(path));
+      const system = options.systemPrompt ?? file("SYSTEM.md");
+      this.#system = textOrFile(system);
+      const appendedFile = file("APPEND_SYSTEM.md");
+      const appended = options.appendSystemPrompt ?? (appendedFile === void 0 ? [] : [appendedFile]);
+      this.#appended = appended.map(textOrFile);
+      const files = { agentsFiles: options.noContextFiles === true ? [] : loadProjectContextFiles({ cwd, agentDir }) };
+      this.#agentsFiles = options.agentsFilesOverride?.(files) ?? files;
+      const skills = loadSkills({ cwd, agentDir, skillPaths: options.additionalSkillPaths ?? [], includeDefaults: options.noSkills !== true });
+      if (!isTrusted) skills.skills = skills.skills.filter((skill) => skill.sourceInfo.source !== "project");
+      this.#skills = options.skillsOverride?.(skills) ?? skills;
+      const prompts = { prompts: (options.additionalPromptTemplatePaths ?? []).filter((path) => existsSync5(path)).map((path) => templateOf(resolve4(cwd, path))), diagnostics: [] };
+      this.#prompts = options.promptsOverride?.(prompts) ?? prompts;
+    }
+  };
+}
+
+// src/modules/coding_agent/agent/create_session.ts
+var OWN_EXTENSION = "<sdk>";
+async function createAgentSession(defaults, options = {}) {
+  const { services } = defaults;
+  const given = options.sessionManager;
+  if (given !== void 0 && !(given instanceof SessionFileManager)) {
+    throw new NotAvailableError("createAgentSession({ sessionManager }) with an object of another class than SessionManager");
+  }
+  const cwd = resolve5(options.cwd ?? given?.getCwd() ?? services.hello.cwd);
+  if (options.agentDir !== void 0 && resolve5(options.agentDir) !== resolve5(services.hello.agentDir)) {
+    throw new NotAvailableError("createAgentSession({ agentDir }) with another folder than that of the daemon");
+  }
+  const settingsManager = options.settingsManager ?? defaults.settingsManager(cwd);
+  const modelRuntime = options.modelRuntime ?? await defaults.modelRuntime();
+  const manager = given ?? defaults.sessionManager(cwd);
+  let loader = options.resourceLoader;
+  if (loader === void 0) {
+    const made = defaults.resourceLoader({ cwd, settingsManager });
+    await made.reload();
+    loader = made;
+  }
+  const extensionsResult = loader.getExtensions();
+  const host = hostFor(services, extensionsResult.extensions, cwd);
+  const own = await host.loadInline(ownSource(), ownExtension(loader, modelRuntime, host, options.customTools ?? []));
+  if ("error" in own) throw new Error(own.error);
+  const live = new LiveSession(host);
+  let session;
+  const params = { cwd, ...ofModels(options, modelRuntime), ...ofTools(options), ...ofLoader(loader), settings: settingsManager.overridesForAgent(), session: manager.forAgent() };
+  const listener = AgentSession.listener(() => session);
+  await disposedSessionsEnded();
+  await host.open(params, [...extensionsResult.extensions, own], listener);
+  const filling = manager.attach(live, host);
+  if (filling !== void 0) await host.call("session.fill", filling);
+  session = new AgentSession(host, live, {
+    sessionManager: manager,
+    settingsManager,
+    modelRuntime,
+    resourceLoader: loader,
+    scopedModels: options.scopedModels ?? [],
+    startEvent: startEvent(options.sessionStartEvent)
+  });
+  return { session, extensionsResult, modelFallbackMessage: void 0 };
+}
+function hostFor(services, extensions, cwd) {
+  const hosts2 = new Set(extensions.map((extension) => hostOf(extension)));
+  const [host, second] = hosts2;
+  if (second !== void 0 || extensions.length > 0 && host === void 0) {
+    throw new NotAvailableError("createAgentSession({ resourceLoader }) with extensions that no DefaultResourceLoader has loaded");
+  }
+  return host ?? services.createAgentHost({ cwd });
+}
+function ownSource() {
+  const sourceInfo = { path: OWN_EXTENSION, source: "sdk", scope: "temporary", origin: "top-level" };
+  return { path: OWN_EXTENSION, entry: OWN_EXTENSION, sourceInfo };
+}
+function ownExtension(loader, models, host, tools) {
+  return (api) => {
+    const pi = api;
+    const registered2 = new Set(host.pendingProviders().map(({ name }) => name));
+    for (const { name, value } of models.registrations()) {
+      if (registered2.has(name)) continue;
+      if (isObject(value) && typeof value["getModels"] === "function") pi["registerProvider"]?.(value);
+      else pi["registerProvider"]?.(name, value);
+    }
+    for (const model of models.virtualModels()) pi["registerVirtualModel"]?.(model);
+    for (const tool of tools) pi["registerTool"]?.(tool);
+    const lists = overriddenLists(loader);
+    if (lists === void 0) return;
+    pi["on"]?.("before_agent_start", (event) => {
+      const options = isObject(event) ? event["systemPromptOptions"] : void 0;
+      if (isObject(options)) Object.assign(options, lists());
+    });
+  };
+}
+function overriddenLists(loader) {
+  const choice = loader.choiceForAgent?.();
+  const skills = choice === void 0 || choice.overridden.skills;
+  const files = choice === void 0 || choice.overridden.agentsFiles;
+  if (!skills && !files) return void 0;
+  const shown2 = () => loader.getSkills().skills.filter((skill) => skill.disableModelInvocation !== true);
+  return () => ({
+    ...skills ? { skills: shown2() } : {},
+    ...files ? { contextFiles: loader.getAgentsFiles().agentsFiles } : {}
+  });
+}
+function ofLoader(loader) {
+  const systemPrompt = loader.getSystemPrompt();
+  const prompts = loader.getPrompts().prompts;
+  const choice = loader.choiceForAgent?.() ?? {
+    noContextFiles: true,
+    skills: { paths: [], none: true },
+    prompts: { paths: prompts.map(({ filePath }) => filePath), none: true },
+    overridden: { skills: true, agentsFiles: true }
+  };
+  const lost = prompts.find(({ filePath }) => typeof filePath !== "string" || !existsSync6(filePath));
+  if (lost !== void 0) throw new NotAvailableError(`A prompt template without a file ("${lost.name}")`);
+  return {
+    noContextFiles: choice.noContextFiles,
+    skills: { ...choice.skills, none: choice.skills.none || choice.overridden.skills },
+    prompts: choice.prompts,
+    ...systemPrompt === void 0 ? {} : { systemPrompt },
+    appendSystemPrompt: loader.getAppendSystemPrompt()
+  };
+}
+function ofModels(options, models) {
+  const { model, thinkingLevel, scopedModels } = options;
+  const apiKey = model === void 0 ? void 0 : models.keyOf(model.provider);
+  const pattern = (scoped) => `${scoped.model.provider}/${scoped.model.id}${scoped.thinkingLevel === void 0 ? "" : `:${scoped.thinkingLevel}`}`;
+  return {
+    ...model === void 0 ? {} : { model: { provider: model.provider, id: model.id } },
+    ...thinkingLevel === void 0 ? {} : { thinkingLevel },
+    ...scopedModels === void 0 || scopedModels.length === 0 ? {} : { models: scopedModels.map(pattern) },
+    ...apiKey === void 0 ? {} : { apiKey }
+  };
+}
+function ofTools({ tools, excludeTools, noTools }) {
+  const allowed = tools ?? (noTools === "all" ? [] : void 0);
+  return {
+    ...allowed === void 0 ? {} : { tools: allowed },
+    ...excludeTools === void 0 ? {} : { excludeTools },
+    noBuiltinTools: tools === void 0 && noTools === "builtin"
+  };
+}
+function startEvent(event) {
+  const { reason = "startup", previousSessionFile } = event ?? {};
+  const file = typeof previousSessionFile === "string" && isAbsolute(previousSessionFile) ? { previousSessionFile } : {};
+  return { reason, ...file };
+}
+
+// src/modules/coding_agent/agent/model_runtime.ts
+import { resolve as resolve6 } from "node:path";
+var NOT_HONOURED = ["credentials", "modelsStore", "modelsStorePath", "catalogBaseUrl"];
+var AgentModels = class extends ModelRegistry {
+  #services;
+  #registered;
+  #keys = /* @__PURE__ */ new Map();
+  #virtual = /* @__PURE__ */ new Map();
+  constructor(services) {
+    const registered2 = /* @__PURE__ */ new Map();
+    const virtual = /* @__PURE__ */ new Map();
+    super({
+      models: () => withRegistered(services.readTopic("models") ?? { models: [], providers: {} }, registered2, virtual),
+      call: (method, params, opts) => services.call(method, params, opts),
+      registerProvider: (nameOrProvider, config) => {
+        if (typeof nameOrProvider === "string") registered2.set(nameOrProvider, config);
+        else if (isObject(nameOrProvider)) registered2.set(String(nameOrProvider["id"]), nameOrProvider);
+      },
+      unregisterProvider: (name) => void registered2.delete(name),
+      registerVirtualModel: (model) => {
+        if (isObject(model)) virtual.set(`${String(model["provider"])}/${String(model["id"])}`, model);
+      },
+      unregisterVirtualModel: (provider, id) => void virtual.delete(`${provider}/${id}`),
+      registeredProviders: () => registered2
+    });
+    this.#services = services;
+    this.#registered = registered2;
+    this.#virtual = virtual;
+  }
+  /** Providers that were registered here, for the sessions that are opened with this object. */
+  registrations() {
+    return [...this.#registered].map(([name, value]) => ({ name, value }));
+  }
+  virtualModels() {
+    return [...this.#virtual.values()];
+  }
+  /** A key that was set here. */
+  keyOf(provider) {
+    return this.#keys.get(provider);
+  }
+  getProviders() {
+    return Object.keys(this.models().providers).map((id) => this.getProvider(id));
+  }
+  getModels(provider) {
+    return this.getModelsOfType("chat", provider);
+  }
+  getModel(provider, id) {
+    return this.getModelOfType("chat", provider, id);
+  }
+  getPhysicalModel(provider, id) {
+    const model = this.getModel(provider, id);
+    return model?.api === "pi-virtual" ? void 0 : model;
+  }
+  getAllModels(provider) {
+    return this.models().models.filter((model) => provider === void 0 || model.provider === provider);
+  }
+  getAvailableSnapshot() {
+    return this.usable("chat");
+  }
+  async getAllAvailable(provider) {
+    return this.getAllModels(provider).filter((model) => this.isConfigured(model.provider));
+  }
+  async checkAuth(provider) {
+    if (!this.isConfigured(provider)) return void 0;
+    const status = this.getProviderAuthStatus(provider);
+    return { type: this.models().providers[provider]?.oauth === true ? "oauth" : "api_key", ...status.source ? { source: status.source } : {} };
+  }
+  async getAuth(providerOrModel) {
+    const provider = typeof providerOrModel === "string" ? providerOrModel : providerOrModel.provider;
+    const own = this.#keys.get(provider);
+    return own === void 0 ? this.getProviderAuth(provider) : { auth: { apiKey: own }, source: "runtime API key" };
+  }
+  async setRuntimeApiKey(provider, apiKey) {
+    this.#keys.set(provider, apiKey);
+  }
+  async removeRuntimeApiKey(provider) {
+    this.#keys.delete(provider);
+  }
+  async settleCredentialWrites() {
+  }
+  async listCredentials() {
+    const { providers } = this.models();
+    const stored = Object.entries(providers).filter(([, info]) => info.source === "stored" || info.oauth === true);
+    return stored.map(([providerId, info]) => ({ providerId, type: info.oauth === true ? "oauth" : "api_key" }));
+  }
+  completeSimple(model, context, options) {
+    return this.streamSimple(model, context, options).result();
+  }
+  registerNativeProvider(provider) {
+    this.registerProvider(provider);
+  }
+  isUsingSubscription(provider) {
+    return this.models().providers[provider]?.oauth === true;
+  }
+  /** Whether a provider has credentials, those that were set here included. */
+  isConfigured(provider) {
+    return this.#keys.has(provider) || this.models().providers[provider]?.configured === true;
+  }
+  hasConfiguredAuth(modelOrProvider) {
+    return this.isConfigured(typeof modelOrProvider === "string" ? modelOrProvider : modelOrProvider.provider);
+  }
+  isUsingOAuth(modelOrProvider) {
+    return this.isUsingSubscription(typeof modelOrProvider === "string" ? modelOrProvider : modelOrProvider.provider);
+  }
+  getError() {
+    return this.models().error;
+  }
+  models() {
+    return withRegistered(this.#services.readTopic("models") ?? { models: [], providers: {} }, this.#registered, this.#virtual);
+  }
+  usable(type) {
+    return this.getModelsOfType(type).filter((model) => this.isConfigured(model.provider));
+  }
+};
+for (const name of ["login", "logout", "streamDeferred", "fetchDeferred", "cancelDeferred", "resolveModel"]) {
+  Object.defineProperty(AgentModels.prototype, name, {
+    value: () => {
+      throw new NotAvailableError(`ModelRuntime.${name}`);
+    }
+  });
+}
+function withRegistered(value, registered2, virtual) {
+  if (registered2.size === 0 && virtual.size === 0) return value;
+  let models = value.models;
+  const providers = { ...value.providers };
+  for (const [name, entry] of registered2) {
+    if (!isObject(entry)) continue;
+    const given = typeof entry["getModels"] === "function" ? entry["getModels"].call(entry) : entry["models"];
+    if (Array.isArray(given)) {
+      const own = given.map((model) => ({ ...ofProvider(entry), ...model, provider: name }));
+      models = [...models.filter((model) => model.provider !== name), ...own];
+    }
+    const label = typeof entry["name"] === "string" ? entry["name"] : providers[name]?.name ?? name;
+    const hasKey = entry["apiKey"] !== void 0 || entry["streamSimple"] !== void 0 || typeof entry["getModels"] === "function";
+    providers[name] = { ...providers[name], name: label, configured: hasKey || providers[name]?.configured === true };
+  }
+  for (const model of virtual.values()) {
+    const own = { api: "pi-virtual", ...model };
+    models = [...models.filter((other) => other.provider !== own.provider || other.id !== own.id), own];
+    providers[own.provider] ??= { name: own.provider, configured: true };
+  }
+  return { ...value, models, providers };
+}
+function ofProvider(entry) {
+  const { api, baseUrl } = entry;
+  return { ...api === void 0 ? {} : { api }, ...baseUrl === void 0 ? {} : { baseUrl } };
+}
+function modelRuntimeFor(services) {
+  return class ModelRuntime extends AgentModels {
+    static async create(options = {}) {
+      const { agentDir } = services.hello;
+      for (const [name, file] of [["authPath", "auth.json"], ["modelsPath", "models.json"]]) {
+        const path = options[name];
+        if (path !== void 0 && (typeof path !== "string" || resolve6(path) !== resolve6(agentDir, file))) {
+          throw new NotAvailableError(`ModelRuntime.create({ ${name} }) with another file than that of the agent directory`);
+        }
+      }
+      for (const name of NOT_HONOURED) {
+        if (options[name] !== void 0) throw new NotAvailableError(`ModelRuntime.create({ ${name} })`);
+      }
+      return new ModelRuntime(services);
+    }
+  };
+}
+
+// src/modules/coding_agent/agent/resolve_model.ts
+var LEVELS2 = /* @__PURE__ */ new Set(["off", "minimal", "low", "medium", "high", "xhigh", "max"]);
+var same = (one, other) => one.toLowerCase() === other.toLowerCase();
+var nameOf = (model) => `${model.provider}/${model.id}`;
+function resolveCliModel({ cliProvider, cliModel, modelRuntime }) {
+  const nothing = { model: void 0, warning: void 0, error: void 0 };
+  if (cliModel === void 0) return nothing;
+  const all = modelRuntime.getModels();
+  const usable = (model) => modelRuntime.isConfigured(model.provider);
+  const provider = cliProvider === void 0 ? void 0 : all.find((model) => same(model.provider, cliProvider))?.provider;
+  if (cliProvider !== void 0 && provider === void 0) {
+    return { ...nothing, error: `Unknown provider "${cliProvider}". Use --list-models to see available providers/models.` };
+  }
+  const models = provider === void 0 ? all : all.filter((model) => model.provider === provider);
+  const whole2 = exact(cliModel, models, usable);
+  const { text: text2, level } = splitLevel(cliModel);
+  const found = whole2 ?? (level === void 0 ? void 0 : exact(text2, models, usable));
+  const thinkingLevel = whole2 === void 0 ? level : void 0;
+  const withLevel = thinkingLevel === void 0 ? {} : { thinkingLevel };
+  if (found !== void 0 && "model" in found) return { ...nothing, model: found.model, ...withLevel };
+  if (found !== void 0) return { ...nothing, error: ambiguity(cliModel, found.ambiguous) };
+  const similar = partial(text2, models, usable);
+  if (similar !== void 0) return { ...nothing, model: similar, ...level === void 0 ? {} : { thinkingLevel: level } };
+  return custom(text2, level, provider, all) ?? { ...nothing, error: `Model "${cliModel}" not found. Use --list-models to see available models.` };
+}
+function exact(text2, models, usable) {
+  const named = models.find((model) => same(nameOf(model), text2));
+  if (named !== void 0) return { model: named };
+  const ofId = models.filter((model) => same(model.id, text2));
+  if (ofId.length === 0) return void 0;
+  const ready = ofId.filter(usable);
+  const [only, second] = ready.length > 0 ? ready : ofId;
+  return second === void 0 && only !== void 0 ? { model: only } : { ambiguous: ofId };
+}
+function ambiguity(text2, candidates4) {
+  const names = candidates4.map(nameOf).join(", ");
+  return `Model "${text2}" is ambiguous across providers: ${names}. No matching provider is authenticated. Use --provider or provider/model.`;
+}
+function partial(text2, models, usable) {
+  const { provider, id } = splitProvider(text2, models);
+  const own = provider === void 0 ? models : models.filter((model) => same(model.provider, provider));
+  const part = id.toLowerCase();
+  const fitting = own.filter((model) => model.id.toLowerCase().includes(part) || String(model.name ?? "").toLowerCase().includes(part));
+  const ready = fitting.filter(usable);
+  const candidates4 = (ready.length > 0 ? ready : fitting).toSorted((one, other) => one.id < other.id ? 1 : -1);
+  return candidates4.find((model) => !/-\d{8}$/.test(model.id)) ?? candidates4[0];
+}
+function custom(text2, level, provider, all) {
+  const named = splitProvider(text2, all);
+  const owner2 = provider ?? named.provider;
+  const like = owner2 === void 0 ? void 0 : all.find((model) => same(model.provider, owner2));
+  if (like === void 0) return void 0;
+  const id = provider === void 0 ? named.id : text2;
+  return {
+    model: { ...like, id, name: id },
+    warning: `Model "${id}" not found for provider "${like.provider}". Using custom model id.`,
+    error: void 0,
+    ...level === void 0 ? {} : { thinkingLevel: level }
+  };
+}
+function splitProvider(text2, models) {
+  const at = text2.indexOf("/");
+  const name = text2.slice(0, at);
+  if (at <= 0 || !models.some((model) => same(model.provider, name))) return { id: text2 };
+  return { provider: name, id: text2.slice(at + 1) };
+}
+function splitLevel(text2) {
+  const at = text2.lastIndexOf(":");
+  const level = text2.slice(at + 1);
+  return at > 0 && LEVELS2.has(level) ? { text: text2.slice(0, at), level } : { text: text2 };
+}
+
+// src/modules/coding_agent/agent/settings_manager.ts
+import { existsSync as existsSync7, readFileSync as readFileSync5 } from "node:fs";
+import { join as join5 } from "node:path";
+var VALUES = {
+  AutocompleteMaxVisible: ["autocompleteMaxVisible", 5],
+  BlockImages: ["images.blockImages", false],
+  BranchSummarySkipPrompt: ["branchSummary.skipPrompt", false],
+  CacheWarmingMode: ["cacheWarming", "idle"],
+  ClearOnShrink: ["terminal.clearOnShrink", false],
+  CodeBlockIndent: ["markdown.codeBlockIndent", "  "],
+  CollapseChangelog: ["collapseChangelog", false],
+  CompactionEnabled: ["compaction.enabled", true],
+  DefaultModel: ["defaultModel"],
+  DefaultProjectTrust: ["defaultProjectTrust", "ask"],
+  DefaultProvider: ["defaultProvider"],
+  DefaultThinkingLevel: ["defaultThinkingLevel"],
+  DefaultTools: ["defaultTools"],
+  DoubleEscapeAction: ["doubleEscapeAction", "tree"],
+  EditorPaddingX: ["editorPaddingX", 0],
+  EnableAnalytics: ["enableAnalytics", false],
+  EnableInstallTelemetry: ["enableInstallTelemetry", true],
+  EnableSkillCommands: ["enableSkillCommands", true],
+  EnabledModels: ["enabledModels"],
+  ExtensionPaths: ["extensions", []],
+  FollowUpMode: ["followUpMode", "one-at-a-time"],
+  FullscreenCopyOnSelect: ["fullscreenCopyOnSelect", true],
+  FullscreenExitOutput: ["fullscreenExitOutput", "transcript"],
+  FullscreenScrollbar: ["fullscreenScrollbar", "auto"],
+  FullscreenWheelScrollLines: ["fullscreenWheelScrollLines", "auto"],
+  HideThinkingBlock: ["hideThinkingBlock", false],
+  HttpIdleTimeoutMs: ["httpIdleTimeoutMs", 3e5],
+  ImageAutoResize: ["images.autoResize", true],
+  ImageWidthCells: ["terminal.imageWidthCells", 60],
+  LastChangelogVersion: ["lastChangelogVersion"],
+  MermaidRenderingMode: ["markdown.mermaid", "streaming"],
+  NpmCommand: ["npmCommand"],
+  OutputPad: ["outputPad", 1],
+  Packages: ["packages", []],
+  PromptTemplatePaths: ["prompts", []],
+  QuietStartup: ["quietStartup", false],
+  RetryEnabled: ["retry.enabled", true],
+  SessionDir: ["sessionDir"],
+  SessionShareDestination: ["sessionShareDestination", "auto"],
+  ShellCommandPrefix: ["shellCommandPrefix"],
+  ShellPath: ["shellPath"],
+  ShowCacheMissNotices: ["showCacheMissNotices", false],
+  ShowHardwareCursor: ["showHardwareCursor", false],
+  ShowImages: ["terminal.showImages", true],
+  ShowTerminalProgress: ["terminal.showTerminalProgress", false],
+  SkillPaths: ["skills", []],
+  SteeringMode: ["steeringMode", "one-at-a-time"],
+  TerminalCapabilityOverrides: ["terminal.capabilities", {}],
+  Theme: ["theme"],
+  ThemePaths: ["themes", []],
+  ThemeSetting: ["theme"],
+  ThinkingBudgets: ["thinkingBudgets"],
+  TrackingId: ["trackingId"],
+  Transport: ["transport", "auto"],
+  TreeFilterMode: ["treeFilterMode", "default"],
+  TuiMode: ["tuiMode", "fullscreen"],
+  Warnings: ["warnings", {}],
+  WebSocketConnectTimeoutMs: ["webSocketConnectTimeoutMs"]
+};
+var WITHOUT_EFFECT = /* @__PURE__ */ new Set([
+  ...["autocompleteMaxVisible", "cacheWarming", "collapseChangelog", "defaultProjectTrust", "doubleEscapeAction", "editorPaddingX"],
+  ...["enableAnalytics", "enableInstallTelemetry", "enableSkillCommands", "externalEditor", "hideThinkingBlock", "lastChangelogVersion", "markdown"],
+  ...["outputPad", "quietStartup", "sessionShareDestination", "showCacheMissNotices", "showHardwareCursor", "terminal", "theme", "themes"],
+  ...["trackingId", "treeFilterMode", "tuiMode", "fullscreenCopyOnSelect", "fullscreenExitOutput", "fullscreenScrollbar", "warnings"],
+  "fullscreenWheelScrollLines"
+]);
+var DEFAULT_RESERVE_TOKENS = 16384;
+var DEFAULT_KEEP_TOKENS = 2e4;
+var SettingsValues = class {
+  #files;
+  #trusted;
+  #global = {};
+  #project = {};
+  #overrides;
+  #errors = [];
+  constructor(files, overrides2, options) {
+    this.#files = files;
+    this.#overrides = structuredClone(overrides2);
+    this.#trusted = options.projectTrusted ?? true;
+    this.#read();
+  }
+  #read() {
+    if (this.#files === void 0) return;
+    this.#global = this.#file("global", this.#files.global);
+    this.#project = this.#trusted ? this.#file("project", this.#files.project) : {};
+  }
+  #file(scope, path) {
+    if (!existsSync7(path)) return {};
+    try {
+      const value = JSON.parse(readFileSync5(path, "utf8").replace(/^\ufeff/, ""));
+      if (!isObject(value)) throw new Error(`${path} is not an object`);
+      return value;
+    } catch (error) {
+      this.#errors.push({ scope, path, error: error instanceof Error ? error : new Error(String(error)) });
+      return {};
+    }
+  }
+  getSettings() {
+    return merged(merged(structuredClone(this.#global), this.#project), this.#overrides);
+  }
+  getGlobalSettings() {
+    return this.#files === void 0 ? structuredClone(this.#overrides) : structuredClone(this.#global);
+  }
+  getProjectSettings() {
+    return structuredClone(this.#project);
+  }
+  isProjectTrusted() {
+    return this.#trusted;
+  }
+  setProjectTrusted(trusted) {
+    this.#trusted = trusted;
+    this.#read();
+  }
+  async reload() {
+    this.#read();
+  }
+  async flush() {
+  }
+  drainErrors() {
+    return this.#errors.splice(0);
+  }
+  applyOverrides(overrides2) {
+    this.#overrides = merged(this.#overrides, overrides2);
+  }
+  /** What a session is opened with above the files. */
+  overridesForAgent() {
+    return Object.fromEntries(Object.entries(this.#overrides).filter(([name, value]) => value !== void 0 && !WITHOUT_EFFECT.has(name)));
+  }
+  /** The value at a path such as `compaction.enabled`. */
+  valueAt(path) {
+    let value = this.getSettings();
+    for (const name of path.split(".")) value = isObject(value) ? value[name] : void 0;
+    return value;
+  }
+  /** Sets a value of settings in memory. Those of files are the user's. */
+  setAt(path, value, setter) {
+    if (this.#files !== void 0) throw new NotAvailableError(`SettingsManager.${setter} (it writes settings.json)`);
+    const names = path.split(".");
+    let override = value;
+    for (const name of names.toReversed()) override = { [name]: override };
+    this.applyOverrides(override);
+  }
+  getModelThinkingLevel(provider, modelId) {
+    return this.getAllModelThinkingLevels()[`${provider}/${modelId}`];
+  }
+  getAllModelThinkingLevels() {
+    const levels = this.valueAt("modelThinkingLevels");
+    return isObject(levels) ? levels : {};
+  }
+  getCompactionReserveTokens(model) {
+    return this.#compactionTokens("reserveTokens", DEFAULT_RESERVE_TOKENS, model);
+  }
+  getCompactionKeepRecentTokens(model) {
+    return this.#compactionTokens("keepRecentTokens", DEFAULT_KEEP_TOKENS, model);
+  }
+  getCompactionSettings(model) {
+    return {
+      enabled: this.valueAt("compaction.enabled") ?? true,
+      reserveTokens: this.getCompactionReserveTokens(model),
+      keepRecentTokens: this.getCompactionKeepRecentTokens(model)
+    };
+  }
+  getBranchSummarySettings() {
+    return {
+      reserveTokens: this.valueAt("branchSummary.reserveTokens") ?? DEFAULT_RESERVE_TOKENS,
+      skipPrompt: this.valueAt("branchSummary.skipPrompt") ?? false
+    };
+  }
+  getRetrySettings() {
+    return {
+      enabled: this.valueAt("retry.enabled") ?? true,
+      maxRetries: this.valueAt("retry.maxRetries") ?? 3,
+      baseDelayMs: this.valueAt("retry.baseDelayMs") ?? 2e3,
+      maxAgentDelayMs: this.valueAt("retry.maxAgentDelayMs") ?? 6e4
+    };
+  }
+  getProviderRetrySettings() {
+    const provider = this.valueAt("retry.provider");
+    return { maxRetryDelayMs: 6e4, ...isObject(provider) ? provider : {} };
+  }
+  getExternalEditorCommand() {
+    return String(this.valueAt("externalEditor") ?? process.env["VISUAL"] ?? process.env["EDITOR"] ?? "nano");
+  }
+  getExtensionChangelogVersion(key2) {
+    const versions = this.valueAt("extensionChangelogVersions");
+    return isObject(versions) ? versions[key2] : void 0;
+  }
+  #compactionTokens(name, fallback, model) {
+    const ofModel = this.valueAt("compaction.models");
+    const own = model && isObject(ofModel) ? ofModel[`${model.provider}/${model.id}`] : void 0;
+    const value = (isObject(own) ? own[name] : void 0) ?? this.valueAt(`compaction.${name}`);
+    return typeof value === "number" ? value : fallback;
+  }
+};
+function merged(into, from) {
+  const result = { ...into };
+  for (const [name, value] of Object.entries(from)) {
+    const before = result[name];
+    if (value === void 0) continue;
+    result[name] = isObject(before) && isObject(value) ? merged(before, value) : structuredClone(value);
+  }
+  return result;
+}
+for (const [name, [path, fallback]] of Object.entries(VALUES)) {
+  Object.defineProperty(SettingsValues.prototype, `get${name}`, {
+    configurable: true,
+    writable: true,
+    value: function() {
+      return this.valueAt(path) ?? structuredClone(fallback);
+    }
+  });
+  Object.defineProperty(SettingsValues.prototype, `set${name}`, {
+    configurable: true,
+    writable: true,
+    value: function(value) {
+      this.setAt(path, value, `set${name}`);
+    }
+  });
+}
+function settingsManagerFor(agentDir, isTrusted) {
+  return class SettingsManager extends SettingsValues {
+    static create(cwd = process.cwd(), folder = agentDir(), options = {}) {
+      return new SettingsManager({ global: join5(folder, "settings.json"), project: join5(cwd, ".pi", "settings.json") }, {}, { projectTrusted: isTrusted(cwd), ...options });
+    }
+    static inMemory(settings = {}, options = {}) {
+      return new SettingsManager(void 0, settings, options);
+    }
+    static fromStorage() {
+      throw new NotAvailableError("SettingsManager.fromStorage");
+    }
+    setDefaultModelAndProvider(provider, modelId) {
+      this.setAt("defaultProvider", provider, "setDefaultModelAndProvider");
+      this.setAt("defaultModel", modelId, "setDefaultModelAndProvider");
+    }
+  };
+}
+
+// src/modules/coding_agent/clipboard.ts
+import { spawn as spawn2 } from "node:child_process";
+function candidates2() {
+  if (process.platform === "darwin") return [{ file: "pbcopy", args: [] }];
+  if (process.platform === "win32") return [{ file: "clip", args: [] }];
+  const { WAYLAND_DISPLAY, DISPLAY, TERMUX_VERSION } = process.env;
+  const commands = [];
+  if (TERMUX_VERSION) commands.push({ file: "termux-clipboard-set", args: [] });
+  if (WAYLAND_DISPLAY) commands.push({ file: "wl-copy", args: [] });
+  if (DISPLAY) {
+    commands.push({ file: "xclip", args: ["-selection", "clipboard"] });
+    commands.push({ file: "xsel", args: ["--clipboard", "--input"] });
+  }
+  return commands;
+}
+function feed({ file, args }, text2) {
+  return new Promise((resolve10) => {
+    const child = spawn2(file, args, { stdio: ["pipe", "ignore", "ignore"] });
+    child.once("error", () => resolve10(false));
+    child.once("exit", (code) => resolve10(code === 0));
+    child.stdin.once("error", () => void 0);
+    child.stdin.end(text2);
+  });
+}
+async function copyToClipboard(text2) {
+  for (const command of candidates2()) if (await feed(command, text2)) return;
+  throw new Error("There is no clipboard: the agent runs without a display");
+}
+
 // src/modules/coding_agent/compaction.ts
+var compaction_exports = {};
+__export(compaction_exports, {
+  DEFAULT_COMPACTION_SETTINGS: () => DEFAULT_COMPACTION_SETTINGS,
+  calculateContextTokens: () => calculateContextTokens,
+  collectEntriesForBranchSummary: () => collectEntriesForBranchSummary,
+  estimateTokens: () => estimateTokens,
+  findCutPoint: () => findCutPoint,
+  findTurnStartIndex: () => findTurnStartIndex,
+  getLastAssistantUsage: () => getLastAssistantUsage,
+  prepareBranchEntries: () => prepareBranchEntries,
+  shouldCompact: () => shouldCompact
+});
 var DEFAULT_COMPACTION_SETTINGS = {
   enabled: true,
   reserveTokens: 16384,
@@ -17511,12 +20441,12 @@ function getLastAssistantUsage(entries) {
 }
 var CUT_ROLES = /* @__PURE__ */ new Set(["user", "assistant", "bashExecution", "custom", "branchSummary", "compactionSummary"]);
 var TURN_START_ROLES = /* @__PURE__ */ new Set(["user", "bashExecution", "custom", "branchSummary"]);
-function roleOf(entry) {
+function roleOf2(entry) {
   return entry && sessionEntryToContextMessages(entry)[0]?.role;
 }
 function findTurnStartIndex(entries, entryIndex, startIndex) {
   for (let index = entryIndex; index >= startIndex; index -= 1) {
-    const role = roleOf(entries[index]);
+    const role = roleOf2(entries[index]);
     if (role !== void 0 && TURN_START_ROLES.has(role)) return index;
   }
   return -1;
@@ -17524,7 +20454,7 @@ function findTurnStartIndex(entries, entryIndex, startIndex) {
 function findCutPoint(entries, startIndex, endIndex, keepRecentTokens) {
   const cuts = [];
   for (let index = startIndex; index < endIndex; index += 1) {
-    const role2 = roleOf(entries[index]);
+    const role2 = roleOf2(entries[index]);
     if (role2 !== void 0 && CUT_ROLES.has(role2) && entries[index]?.type !== "compaction") cuts.push(index);
   }
   if (cuts.length === 0) return { firstKeptEntryIndex: startIndex, turnStartIndex: -1, isSplitTurn: false };
@@ -17539,10 +20469,10 @@ function findCutPoint(entries, startIndex, endIndex, keepRecentTokens) {
   }
   while (at > startIndex) {
     const before = entries[at - 1];
-    if (before.type === "compaction" || roleOf(before) !== void 0) break;
+    if (before.type === "compaction" || roleOf2(before) !== void 0) break;
     at -= 1;
   }
-  const role = roleOf(entries[at]);
+  const role = roleOf2(entries[at]);
   const isTurnStart = role !== void 0 && TURN_START_ROLES.has(role);
   const turnStartIndex = isTurnStart ? -1 : findTurnStartIndex(entries, at, startIndex);
   return { firstKeptEntryIndex: at, turnStartIndex, isSplitTurn: turnStartIndex !== -1 };
@@ -17641,23 +20571,6 @@ function eastAsianWidth(i25, { ambiguousAsWide: t14 = false } = {}) {
   return e18(i25), isFullWidth(i25) || isWide(i25) || t14 && isAmbiguous(i25) ? 2 : 1;
 }
 
-// src/modules/lazy.ts
-function lazy(make) {
-  let made;
-  return () => (made ??= { value: make() }).value;
-}
-var loadMarked = lazy(() => __require("./marked.cjs"));
-var loadYaml = lazy(() => __require("./yaml.cjs"));
-function lazyClass(load) {
-  const target = function() {
-  };
-  return new Proxy(target, {
-    construct: (_target, args, newTarget) => Reflect.construct(load(), args, newTarget),
-    get: (_target, key2) => Reflect.get(load(), key2),
-    has: (_target, key2) => Reflect.has(load(), key2)
-  });
-}
-
 // src/modules/tui/escapes.ts
 var ESC = "\x1B";
 var BEL = "\x07";
@@ -17675,15 +20588,15 @@ function sequenceAt(text2, at) {
   }
 }
 function controlSequence(text2, at) {
-  for (let end = at + 2; end < text2.length; end += 1) {
-    if (CSI_ENDS.includes(text2.charAt(end))) return text2.slice(at, end + 1);
+  for (let end2 = at + 2; end2 < text2.length; end2 += 1) {
+    if (CSI_ENDS.includes(text2.charAt(end2))) return text2.slice(at, end2 + 1);
   }
   return void 0;
 }
 function stringSequence(text2, at) {
-  for (let end = at + 2; end < text2.length; end += 1) {
-    if (text2[end] === BEL) return text2.slice(at, end + 1);
-    if (text2[end] === ESC && text2[end + 1] === "\\") return text2.slice(at, end + 2);
+  for (let end2 = at + 2; end2 < text2.length; end2 += 1) {
+    if (text2[end2] === BEL) return text2.slice(at, end2 + 1);
+    if (text2[end2] === ESC && text2[end2 + 1] === "\\") return text2.slice(at, end2 + 2);
   }
   return void 0;
 }
@@ -17962,14 +20875,14 @@ function sequencesOf(text2) {
 }
 function trimLineEnd(line) {
   const parts = [...pieces(line)];
-  let end = parts.length;
+  let end2 = parts.length;
   let sequences = "";
-  for (; end > 0; end -= 1) {
-    const part = parts[end - 1];
+  for (; end2 > 0; end2 -= 1) {
+    const part = parts[end2 - 1];
     if (part.sequence !== void 0) sequences = part.sequence + sequences;
     else if (part.grapheme.trim() !== "") break;
   }
-  return parts.slice(0, end).map((part) => part.sequence ?? part.grapheme).join("") + sequences;
+  return parts.slice(0, end2).map((part) => part.sequence ?? part.grapheme).join("") + sequences;
 }
 
 // src/modules/tui/slice.ts
@@ -17980,9 +20893,9 @@ function truncateToWidth(text2, maxWidth, ellipsis = "...", pad = false) {
   if (width <= maxWidth) return pad ? text2 + " ".repeat(maxWidth - width) : text2;
   const ellipsisWidth = visibleWidth(ellipsis);
   const kept = ellipsisWidth >= maxWidth ? { text: "", width: 0 } : prefix(text2, maxWidth - ellipsisWidth);
-  const end = ellipsisWidth > maxWidth ? prefix(ellipsis, maxWidth) : { text: ellipsis, width: ellipsisWidth };
-  const padding = pad ? " ".repeat(Math.max(0, maxWidth - kept.width - end.width)) : "";
-  return kept.text + RESET + (end.text ? end.text + RESET : "") + padding;
+  const end2 = ellipsisWidth > maxWidth ? prefix(ellipsis, maxWidth) : { text: ellipsis, width: ellipsisWidth };
+  const padding = pad ? " ".repeat(Math.max(0, maxWidth - kept.width - end2.width)) : "";
+  return kept.text + RESET + (end2.text ? end2.text + RESET : "") + padding;
 }
 function prefix(text2, maxWidth) {
   let kept = "";
@@ -18007,7 +20920,7 @@ function isMarker(sequence2) {
   return sequence2.startsWith("\x1B_");
 }
 function sliceWithWidth(line, start, length, strict = false) {
-  const end = start + length;
+  const end2 = start + length;
   let text2 = "";
   let width = 0;
   let column = 0;
@@ -18015,7 +20928,7 @@ function sliceWithWidth(line, start, length, strict = false) {
   if (length <= 0) return { text: text2, width };
   for (const piece of pieces(line)) {
     if (piece.sequence !== void 0) {
-      if (column >= end) break;
+      if (column >= end2) break;
       if (column >= start) {
         text2 += pending + piece.sequence;
         pending = "";
@@ -18025,13 +20938,13 @@ function sliceWithWidth(line, start, length, strict = false) {
       continue;
     }
     const next = graphemeWidth(piece.grapheme);
-    if (column >= start && column < end && (!strict || column + next <= end)) {
+    if (column >= start && column < end2 && (!strict || column + next <= end2)) {
       text2 += pending + piece.grapheme;
       pending = "";
       width += next;
     }
     column += next;
-    if (column >= end) break;
+    if (column >= end2) break;
   }
   return { text: text2, width };
 }
@@ -18436,7 +21349,7 @@ function makeKey() {
 }
 var Key = makeKey();
 var BITS = { shift: 1, alt: 2, ctrl: 4, super: 8 };
-function nameOf({ key: key2, modifiers }) {
+function nameOf2({ key: key2, modifiers }) {
   return [...MODIFIERS.filter((name) => modifiers & BITS[name]), key2].join("+");
 }
 var ALIASES = { esc: "escape", return: "enter" };
@@ -18549,7 +21462,7 @@ function controlKeys(code) {
 function candidates3(data) {
   const csi = parseCsi(data);
   if (csi) {
-    return pressesOfCsi(csi).map(nameOf);
+    return pressesOfCsi(csi).map(nameOf2);
   }
   const special = SPECIAL_SEQUENCES[data];
   if (special !== void 0) return [special];
@@ -18793,9 +21706,9 @@ var STATUS_MESSAGE_BYTES = 256;
 function statusMessage(text2) {
   const bytes = Buffer.from(text2.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ").trim());
   if (bytes.length <= STATUS_MESSAGE_BYTES) return bytes.toString("base64");
-  let end = STATUS_MESSAGE_BYTES;
-  while (end > 0 && (bytes[end] & 192) === 128) end -= 1;
-  return bytes.subarray(0, end).toString("base64");
+  let end2 = STATUS_MESSAGE_BYTES;
+  while (end2 > 0 && (bytes[end2] & 192) === 128) end2 -= 1;
+  return bytes.subarray(0, end2).toString("base64");
 }
 function formatProgramStatus(status) {
   const fields = [`state=${status.state}`];
@@ -19011,8 +21924,8 @@ var Editor = class {
       if (index !== cursor.line) return wrapTextWithAnsi(line, inner);
       return withCursor(line, cursor.col, inner, this.focused);
     });
-    const shown = lines.map((line) => padLine(margin + line, width));
-    return [this.renderTopBorder(width, 0), ...shown, this.renderBottomBorder(width, 0)];
+    const shown2 = lines.map((line) => padLine(margin + line, width));
+    return [this.renderTopBorder(width, 0), ...shown2, this.renderBottomBorder(width, 0)];
   }
 };
 function normalize(text2) {
@@ -19086,7 +21999,7 @@ var CancellableLoader = class extends Loader2 {
 };
 
 // src/modules/coding_agent/components.ts
-function textOf(message) {
+function textOf2(message) {
   if (message === void 0) return "";
   if (typeof message === "string") return message;
   return message.summary ?? contentText(message.content ?? "");
@@ -19095,12 +22008,12 @@ function messageContainer() {
   return class extends Container {
     constructor(message) {
       super();
-      const text2 = textOf(message);
+      const text2 = textOf2(message);
       if (text2) this.addChild(new Text(text2, 1, 0));
     }
     updateContent(message) {
       this.clear();
-      this.addChild(new Text(textOf(message), 1, 0));
+      this.addChild(new Text(textOf2(message), 1, 0));
     }
     setExpanded(_expanded) {
     }
@@ -19110,7 +22023,7 @@ function messageBox() {
   return class extends Box {
     constructor(message) {
       super(1, 1);
-      const text2 = textOf(message);
+      const text2 = textOf2(message);
       if (text2) this.addChild(new Text(text2, 0, 0));
     }
     setExpanded(_expanded) {
@@ -19281,110 +22194,6 @@ function createEventBus() {
     clear: () => void emitter.removeAllListeners()
   };
 }
-
-// src/modules/coding_agent/frontmatter.ts
-var FENCE = "---";
-function split(content) {
-  const text2 = content.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
-  const end = text2.startsWith(FENCE) ? text2.indexOf(`
-${FENCE}`, FENCE.length) : -1;
-  if (end < 0) return { yaml: void 0, body: text2 };
-  const close = end + 1 + FENCE.length;
-  return { yaml: text2.slice(FENCE.length + 1, end), body: text2.slice(close).trim() };
-}
-function parseFrontmatter(content) {
-  const { yaml, body } = split(content);
-  const frontmatter = yaml === void 0 ? {} : loadYaml().parse(yaml) ?? {};
-  return { frontmatter, body };
-}
-function stripFrontmatter(content) {
-  return parseFrontmatter(content).body;
-}
-
-// src/modules/coding_agent/guards.ts
-var guards_exports = {};
-__export(guards_exports, {
-  CredentialSynchronizationError: () => CredentialSynchronizationError,
-  createSyntheticSourceInfo: () => createSyntheticSourceInfo,
-  defineTool: () => defineTool,
-  formatReadLineRange: () => formatReadLineRange,
-  isBashToolResult: () => isBashToolResult,
-  isEditToolResult: () => isEditToolResult,
-  isFindToolResult: () => isFindToolResult,
-  isGrepToolResult: () => isGrepToolResult,
-  isLsToolResult: () => isLsToolResult,
-  isPowerShellToolResult: () => isPowerShellToolResult,
-  isReadToolResult: () => isReadToolResult,
-  isToolCallEventType: () => isToolCallEventType,
-  isWriteToolResult: () => isWriteToolResult,
-  parseSkillBlock: () => parseSkillBlock
-});
-function isResultOf(tool) {
-  return (event) => event.toolName === tool;
-}
-var isBashToolResult = isResultOf("bash");
-var isPowerShellToolResult = isResultOf("powershell");
-var isReadToolResult = isResultOf("read");
-var isEditToolResult = isResultOf("edit");
-var isWriteToolResult = isResultOf("write");
-var isGrepToolResult = isResultOf("grep");
-var isFindToolResult = isResultOf("find");
-var isLsToolResult = isResultOf("ls");
-function isToolCallEventType(toolName, event) {
-  return event.toolName === toolName;
-}
-function defineTool(tool) {
-  return tool;
-}
-function createSyntheticSourceInfo(path, options) {
-  return {
-    path,
-    source: options.source,
-    scope: options.scope ?? "temporary",
-    origin: options.origin ?? "top-level",
-    ...options.baseDir === void 0 ? {} : { baseDir: options.baseDir },
-    ...options.changelogPath === void 0 ? {} : { changelogPath: options.changelogPath }
-  };
-}
-function lineNumber(value) {
-  if (typeof value === "number") return Number.isFinite(value) ? value : void 0;
-  if (typeof value !== "string" || value.trim() === "") return void 0;
-  const number3 = Number(value);
-  return Number.isFinite(number3) ? number3 : void 0;
-}
-function formatReadLineRange(offset, limit) {
-  const given = (value) => value !== void 0 && value !== null;
-  if (!given(offset) && !given(limit)) return "";
-  const start = given(offset) ? lineNumber(offset) : 1;
-  if (start === void 0) return "";
-  if (!given(limit)) return `:${start}`;
-  const count = lineNumber(limit);
-  if (count === void 0) return "";
-  const end = start + count - 1;
-  return `:${start}-${end || ""}`.replace(/-$/, "");
-}
-function parseSkillBlock(text2) {
-  const match = /^<skill name="([^"]+)" location="([^"]+)">\n([\s\S]*?)\n<\/skill>(?:\n\n([\s\S]+))?$/.exec(text2);
-  if (!match) return null;
-  return {
-    name: match[1],
-    location: match[2],
-    content: match[3],
-    userMessage: match[4]?.trim() || void 0
-  };
-}
-var CredentialSynchronizationError = class extends Error {
-  providerId;
-  operation;
-  credential;
-  constructor(providerId, operation, credential, options) {
-    super(`The credential of ${providerId} is stored (${operation}), but could not be taken over`, options);
-    this.name = "CredentialSynchronizationError";
-    this.providerId = providerId;
-    this.operation = operation;
-    this.credential = credential;
-  }
-};
 
 // src/modules/coding_agent/images.ts
 import { open } from "node:fs/promises";
@@ -19675,7 +22484,7 @@ function convertToLlm(messages) {
   return messages.flatMap(toLlm);
 }
 var RESULT_CHARACTERS = 2e3;
-function texts(content, separator) {
+function texts2(content, separator) {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return content.flatMap((block) => block.type === "text" ? [block.text] : []).join(separator);
@@ -19686,12 +22495,12 @@ function callText(call) {
 }
 function serializeMessage(message) {
   if (message.role === "user") {
-    const text2 = texts(message.content, "");
+    const text2 = texts2(message.content, "");
     return text2 ? [`[User]: ${text2}`] : [];
   }
   if (message.role === "assistant") {
     const content = Array.isArray(message.content) ? message.content : [];
-    const text2 = texts(content, "\n");
+    const text2 = texts2(content, "\n");
     const calls = content.filter((block) => block.type === "toolCall").map(callText);
     return [
       ...content.some((block) => block.type === "text") ? [`[Assistant]: ${text2}`] : [],
@@ -19699,7 +22508,7 @@ function serializeMessage(message) {
     ];
   }
   if (message.role === "toolResult") {
-    const text2 = texts(message.content, "");
+    const text2 = texts2(message.content, "");
     if (!text2) return [];
     const rest = text2.length - RESULT_CHARACTERS;
     if (rest <= 0) return [`[Tool result]: ${text2}`];
@@ -19713,269 +22522,21 @@ function serializeConversation(messages) {
   return messages.flatMap(serializeMessage).join("\n\n");
 }
 
-// src/modules/coding_agent/resources.ts
-var resources_exports = {};
-__export(resources_exports, {
-  formatSkillsForPrompt: () => formatSkillsForPrompt,
-  hasTrustRequiringProjectResources: () => hasTrustRequiringProjectResources,
-  loadProjectContextFiles: () => loadProjectContextFiles,
-  loadSkills: () => loadSkills,
-  loadSkillsFromDir: () => loadSkillsFromDir
-});
-import { existsSync as existsSync3, readdirSync, readFileSync, statSync } from "node:fs";
-import { homedir as homedir2 } from "node:os";
-import { basename, dirname, join, resolve as resolve2 } from "node:path";
-var CONTEXT_FILES = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
-var SKILL_FILE = "SKILL.md";
-var SKILL_NAME = /^[a-z0-9-]{1,64}$/;
-var DESCRIPTION_CHARACTERS = 1024;
-function isFile(path) {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-}
-function isFolder(path) {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
-}
-function ancestors(cwd) {
-  const folders = [resolve2(cwd)];
-  for (; ; ) {
-    const parent = dirname(folders[0]);
-    if (parent === folders[0]) return folders;
-    folders.unshift(parent);
-  }
-}
-function loadProjectContextFiles(options) {
-  const folders = /* @__PURE__ */ new Set([resolve2(options.agentDir), ...ancestors(options.cwd)]);
-  return [...folders].flatMap((folder) => {
-    const path = CONTEXT_FILES.map((name) => join(folder, name)).find(isFile);
-    return path === void 0 ? [] : [{ path, content: readFileSync(path, "utf8").replace(/^\ufeff/, "") }];
-  });
-}
-function readSkill(filePath, source, result) {
-  const warn = (message) => void result.diagnostics.push({ type: "warning", message, path: filePath });
-  let frontmatter;
-  try {
-    ({ frontmatter } = parseFrontmatter(readFileSync(filePath, "utf8")));
-  } catch (error) {
-    return warn(error instanceof Error ? error.message : String(error));
-  }
-  const baseDir = dirname(filePath);
-  const { name: given, description } = frontmatter;
-  const name = typeof given === "string" && given ? given : basename(baseDir);
-  if (typeof description !== "string" || description.trim() === "") return warn("description is required");
-  if (!SKILL_NAME.test(name)) warn(`name "${name}" should have 1 to 64 of the characters a-z, 0-9 and -`);
-  if (description.length > DESCRIPTION_CHARACTERS) warn(`description is longer than ${DESCRIPTION_CHARACTERS} characters`);
-  result.skills.push({
-    name,
-    description,
-    filePath,
-    baseDir,
-    sourceInfo: createSyntheticSourceInfo(filePath, { source, baseDir }),
-    disableModelInvocation: frontmatter["disable-model-invocation"] === true
-  });
-}
-function scan2(folder, source, isRoot, result) {
-  const own = join(folder, SKILL_FILE);
-  if (isFile(own)) return readSkill(own, source, result);
-  for (const name of readdirSync(folder).sort()) {
-    if (name.startsWith(".") || name === "node_modules") continue;
-    const path = join(folder, name);
-    if (isFolder(path)) scan2(path, source, false, result);
-    else if (isRoot && name.endsWith(".md") && isFile(path)) readSkill(path, source, result);
-  }
-}
-function loadSkillsFromDir(options) {
-  const result = { skills: [], diagnostics: [] };
-  if (isFolder(options.dir)) scan2(options.dir, options.source, true, result);
-  return result;
-}
-function loadSkills(options) {
-  const found = { skills: [], diagnostics: [] };
-  const places = options.includeDefaults ? [
-    { path: join(options.agentDir, "skills"), source: "user" },
-    { path: join(options.cwd, ".pi", "skills"), source: "project" }
-  ] : [];
-  places.push(...options.skillPaths.map((path) => ({ path: resolve2(options.cwd, path), source: "path" })));
-  for (const { path, source } of places) {
-    if (isFile(path)) {
-      readSkill(path, source, found);
-      continue;
-    }
-    const { skills, diagnostics } = loadSkillsFromDir({ dir: path, source });
-    found.skills.push(...skills);
-    found.diagnostics.push(...diagnostics);
-  }
-  const byName = /* @__PURE__ */ new Map();
-  for (const skill of found.skills) {
-    const first = byName.get(skill.name);
-    if (!first) byName.set(skill.name, skill);
-    else if (first.filePath !== skill.filePath) {
-      const message = `name "${skill.name}" is taken by ${first.filePath}`;
-      found.diagnostics.push({ type: "collision", message, path: skill.filePath });
-    }
-  }
-  return { skills: [...byName.values()], diagnostics: found.diagnostics };
-}
-function escapeXml(text2) {
-  return text2.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;").replaceAll("'", "&apos;");
-}
-var READERS = {
-  read: "Read a skill's file with the read tool when a task fits its description.",
-  bash: "Read a skill's file with the bash tool when a task fits its description.",
-  indirect: "Read a skill's file when a task fits its description."
-};
-function formatSkillsForPrompt(skills, fileReadTool = "read") {
-  const usable = skills.filter((skill) => !skill.disableModelInvocation);
-  if (usable.length === 0) return "";
-  const entries = usable.map(
-    ({ name, description, filePath }) => `  <skill>
-    <name>${escapeXml(name)}</name>
-    <description>${escapeXml(description)}</description>
-    <location>${escapeXml(filePath)}</location>
-  </skill>`
-  );
-  return [
-    "\n\nSkills hold instructions for certain tasks.",
-    READERS[fileReadTool],
-    "Paths in a skill are relative to the folder of its file; give tools absolute ones.",
-    "",
-    "<available_skills>",
-    ...entries,
-    "</available_skills>"
-  ].join("\n");
-}
-var TRUST_REQUIRING = [
-  "settings.json",
-  "mcp.json",
-  "extensions",
-  "skills",
-  "prompts",
-  "themes",
-  "SYSTEM.md",
-  "APPEND_SYSTEM.md"
-];
-function hasTrustRequiringProjectResources(cwd) {
-  if (TRUST_REQUIRING.some((name) => existsSync3(join(cwd, ".pi", name)))) return true;
-  const own = join(homedir2(), ".agents", "skills");
-  return ancestors(cwd).some((folder) => {
-    const skills = join(folder, ".agents", "skills");
-    return skills !== own && existsSync3(skills);
-  });
-}
-
-// src/modules/coding_agent/session/format.ts
-import { randomUUID as randomUUID3 } from "node:crypto";
-import { closeSync, openSync, readFileSync as readFileSync2, readSync } from "node:fs";
-var CURRENT_SESSION_VERSION = 3;
-var SESSION_ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
-var SHORT_ID = 8;
-var ID_ATTEMPTS = 100;
-var HEADER_BYTES = 1024 * 1024;
-function assertValidSessionId(id) {
-  if (SESSION_ID.test(id)) return;
-  throw new Error(
-    "Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', and start and end with an alphanumeric character"
-  );
-}
-function newEntryId(taken) {
-  for (let attempt = 0; attempt < ID_ATTEMPTS; attempt += 1) {
-    const id = randomUUID3().slice(0, SHORT_ID);
-    if (!taken.has(id)) return id;
-  }
-  return randomUUID3();
-}
-function isRecord(value) {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-function parseLine(line) {
-  if (line.trim() === "") return [];
-  try {
-    const value = JSON.parse(line);
-    return isRecord(value) ? [value] : [];
-  } catch {
-    return [];
-  }
-}
-function parseSessionEntries(content) {
-  return content.split("\n").flatMap(parseLine);
-}
-function isHeader(entry) {
-  return entry?.type === "session" && typeof entry.id === "string";
-}
-function loadEntriesFromFile(path) {
-  const entries = parseSessionEntries(readFileSync2(path, "utf8"));
-  return isHeader(entries[0]) ? entries : [];
-}
-function readHeader(path) {
-  const file = openSync(path, "r");
-  try {
-    let text2 = "";
-    const buffer = Buffer.alloc(64 * 1024);
-    while (text2.length < HEADER_BYTES) {
-      const count = readSync(file, buffer);
-      if (count === 0) break;
-      text2 += buffer.toString("latin1", 0, count);
-      const complete = text2.slice(0, text2.lastIndexOf("\n") + 1);
-      const first2 = parseSessionEntries(Buffer.from(complete, "latin1").toString("utf8"))[0];
-      if (first2) return isHeader(first2) ? first2 : void 0;
-    }
-    const first = parseSessionEntries(Buffer.from(text2, "latin1").toString("utf8"))[0];
-    return isHeader(first) ? first : void 0;
-  } finally {
-    closeSync(file);
-  }
-}
-function migrateSessionEntries(entries) {
-  const header = entries.find(isHeader);
-  const version = header?.version ?? 1;
-  if (version >= CURRENT_SESSION_VERSION) return false;
-  if (version < 2) linkEntries(entries);
-  for (const entry of entries) {
-    const message = entry.type === "message" ? entry.message : void 0;
-    if (isRecord(message) && message.role === "hookMessage") message.role = "custom";
-  }
-  if (header) header.version = CURRENT_SESSION_VERSION;
-  return true;
-}
-function linkEntries(entries) {
-  const ids = /* @__PURE__ */ new Set();
-  let parentId = null;
-  for (const entry of entries) {
-    if (entry.type === "session") continue;
-    const linked = entry;
-    linked.id = newEntryId(ids);
-    linked.parentId = parentId;
-    ids.add(linked.id);
-    parentId = linked.id;
-  }
-  for (const entry of entries) {
-    if (entry.type !== "compaction") continue;
-    const kept = entries[Number(entry.firstKeptEntryIndex)];
-    if (kept && kept.type !== "session") entry.firstKeptEntryId = kept.id;
-    delete entry.firstKeptEntryIndex;
-  }
-}
-function directoryNameOf(cwd) {
-  return `--${cwd.replace(/^[/\\]/, "").replace(/[/\\:]/g, "-")}--`;
-}
-function fileNameOf(timestamp, id) {
-  return `${timestamp.replace(/[:.]/g, "-")}_${id}.jsonl`;
-}
-
 // src/modules/coding_agent/session/statics.ts
-import { existsSync as existsSync6, readdirSync as readdirSync3 } from "node:fs";
-import { dirname as dirname3, join as join4, resolve as resolve4 } from "node:path";
+import { existsSync as existsSync9, readdirSync as readdirSync3 } from "node:fs";
+import { dirname as dirname3, join as join7, resolve as resolve7 } from "node:path";
 
 // src/modules/coding_agent/session/listing.ts
-import { existsSync as existsSync4, readdirSync as readdirSync2, statSync as statSync2 } from "node:fs";
+import { existsSync as existsSync8, readdirSync as readdirSync2, statSync as statSync3 } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
-import { join as join2 } from "node:path";
+import { join as join6 } from "node:path";
 var NO_MESSAGES = "(no messages)";
 function sessionFiles(folder) {
-  if (!existsSync4(folder)) return [];
-  return readdirSync2(folder).filter((name) => name.endsWith(".jsonl")).map((name) => join2(folder, name));
+  if (!existsSync8(folder)) return [];
+  return readdirSync2(folder).filter((name) => name.endsWith(".jsonl")).map((name) => join6(folder, name));
 }
 function findMostRecentSession(folder, cwd) {
-  const byTime = sessionFiles(folder).map((path) => ({ path, time: statSync2(path).mtimeMs })).sort((first, second) => second.time - first.time);
+  const byTime = sessionFiles(folder).map((path) => ({ path, time: statSync3(path).mtimeMs })).sort((first, second) => second.time - first.time);
   return byTime.find(({ path }) => {
     const header = readHeader(path);
     return header !== void 0 && (cwd === void 0 || header.cwd === cwd);
@@ -20021,311 +22582,32 @@ async function listSessions(paths, onProgress, signal) {
   return sessions.sort((first, second) => second.modified.getTime() - first.modified.getTime());
 }
 
-// src/modules/coding_agent/session/manager.ts
-import { appendFileSync, existsSync as existsSync5, mkdirSync, readFileSync as readFileSync3, statSync as statSync3, writeFileSync } from "node:fs";
-import { dirname as dirname2, join as join3, resolve as resolve3 } from "node:path";
-function toLines(records) {
-  return records.map((record) => `${JSON.stringify(record)}
-`).join("");
-}
-var EDITABLE_ROLES = /* @__PURE__ */ new Set(["user", "assistant", "toolResult", "custom"]);
-var SessionFileManager = class {
-  #place;
-  #store;
-  #header;
-  #file;
-  /** Whether the file holds everything so far. */
-  #flushed = false;
-  constructor(place) {
-    this.#place = place;
-    if (place.persist) mkdirSync(place.sessionDir, { recursive: true });
-  }
-  /** Begins a new session and returns its file. */
-  newSession(options = {}) {
-    if (options.id !== void 0) assertValidSessionId(options.id);
-    const id = options.id ?? uuidv7();
-    const timestamp = (/* @__PURE__ */ new Date()).toISOString();
-    const header = {
-      type: "session",
-      version: CURRENT_SESSION_VERSION,
-      id,
-      timestamp,
-      cwd: this.#place.cwd,
-      ...options.parentSession === void 0 ? {} : { parentSession: options.parentSession }
-    };
-    this.#take(header, []);
-    this.#flushed = false;
-    this.#file = this.#place.persist ? join3(this.#place.sessionDir, fileNameOf(timestamp, id)) : void 0;
-    return this.#file;
-  }
-  /** Goes over to a file. One that does not exist is written when there is something to write. */
-  setSessionFile(path) {
-    const file = resolve3(path);
-    if (!existsSync5(file)) {
-      this.newSession();
-      this.#file = file;
-      return;
-    }
-    const records = loadEntriesFromFile(file);
-    if (records.length === 0) {
-      if (statSync3(file).size > 0) throw new Error(`Session file is not a valid pi session: ${file}`);
-      this.newSession();
-      this.#file = file;
-      writeFileSync(file, toLines([this.#header]));
-      this.#flushed = true;
-      return;
-    }
-    const migrated = migrateSessionEntries(records);
-    this.takeRecords(records);
-    this.#file = file;
-    this.#flushed = true;
-    if (migrated) writeFileSync(file, toLines(records));
-    else if (!readFileSync3(file, "utf8").endsWith("\n")) appendFileSync(file, "\n");
-  }
-  /** Takes over all branches of another session and writes them. */
-  copyEntries(entries) {
-    this.#take(this.#header, entries);
-    if (!this.#file) return;
-    writeFileSync(this.#file, toLines([this.#header, ...entries]), { flag: "wx" });
-    this.#flushed = true;
-  }
-  /** Takes over records that are held elsewhere. */
-  takeRecords(records) {
-    const header = records.find(isHeader);
-    if (!header) return void this.newSession();
-    const entries = records.filter((record) => record.type !== "session");
-    this.#take(header, entries);
-  }
-  #take(header, entries) {
-    this.#header = header;
-    this.#store = new EntryStore({ header, entries, leafId: entries.at(-1)?.id ?? null });
-  }
-  #hasConversation() {
-    return this.#store.entries.some((entry) => {
-      const role = entry.type === "message" ? entry.message.role : void 0;
-      return role === "user" || role === "assistant";
-    });
-  }
-  #persist(entry) {
-    if (!this.#file || !this.#hasConversation()) return;
-    if (this.#flushed) {
-      appendFileSync(this.#file, toLines([entry]));
-      return;
-    }
-    mkdirSync(dirname2(this.#file), { recursive: true });
-    writeFileSync(this.#file, toLines([this.#header, ...this.#store.entries]), { flag: "wx" });
-    this.#flushed = true;
-  }
-  /** Appends an entry behind the leaf. When it cannot be written, it is taken back. */
-  #append(type, payload, payloadFirst = false) {
-    const base = {
-      id: newEntryId({ has: (id) => this.#store.get(id) !== void 0 }),
-      parentId: this.#store.leafId,
-      timestamp: (/* @__PURE__ */ new Date()).toISOString()
-    };
-    const entry = payloadFirst ? { type, ...payload, ...base } : { type, ...base, ...payload };
-    const before = { entries: [...this.#store.entries], leafId: this.#store.leafId };
-    this.#store.append({ entries: [entry], leafId: entry.id });
-    try {
-      this.#persist(entry);
-    } catch (error) {
-      this.#store = new EntryStore({ header: this.#header, ...before });
-      throw error;
-    }
-    return entry;
-  }
-  appendMessage(message) {
-    return this.#append("message", { message }).id;
-  }
-  appendThinkingLevelChange(thinkingLevel) {
-    return this.#append("thinking_level_change", { thinkingLevel }).id;
-  }
-  appendModelChange(provider, modelId) {
-    return this.#append("model_change", { provider, modelId }).id;
-  }
-  appendUsage(kind, provider, model, usage, note) {
-    return this.#append("usage", { kind, provider, model, usage, note });
-  }
-  appendCompaction(summary, firstKeptEntryId, tokensBefore, details, fromHook, usage) {
-    const payload = { summary, firstKeptEntryId, tokensBefore, details, usage, fromHook };
-    if (firstKeptEntryId !== null) return this.#append("compaction", payload).id;
-    const id = newEntryId({ has: (taken) => this.#store.get(taken) !== void 0 });
-    return this.#append("compaction", { ...payload, firstKeptEntryId: id, id }).id;
-  }
-  appendCustomEntry(customType, data) {
-    return this.#append("custom", { customType, data }, true).id;
-  }
-  appendCustomMessageEntry(customType, content, display, details) {
-    return this.#append("custom_message", { customType, content, display, details }, true).id;
-  }
-  appendSessionInfo(name) {
-    return this.#append("session_info", { name: name.replace(/[\r\n]+/g, " ").trim() }).id;
-  }
-  appendContextEdit(targetId, replacement) {
-    const target = this.#store.get(targetId);
-    if (!target) throw new Error(`Entry ${targetId} not found`);
-    if (!this.#store.branch().includes(target)) throw new Error(`Entry ${targetId} is not on the active branch`);
-    const message = sessionEntryToContextMessages(target)[0];
-    if (!message || !EDITABLE_ROLES.has(message.role)) {
-      throw new Error(`Entry ${targetId} does not contribute editable model content`);
-    }
-    const text2 = replacement?.content;
-    const blocks = typeof text2 === "string" && (message.role === "assistant" || message.role === "toolResult");
-    const stored = blocks ? { content: [{ type: "text", text: text2 }] } : replacement;
-    return this.#append("context_edit", { targetId, replacement: stored }).id;
-  }
-  appendLabelChange(targetId, label) {
-    if (!this.#store.get(targetId)) throw new Error(`Entry ${targetId} not found`);
-    return this.#append("label", { targetId, label }).id;
-  }
-  isPersisted() {
-    return this.#place.persist;
-  }
-  getCwd() {
-    return this.#place.cwd;
-  }
-  getSessionDir() {
-    return this.#place.sessionDir;
-  }
-  usesDefaultSessionDir() {
-    return this.#place.isDefaultDir;
-  }
-  getSessionId() {
-    return this.#header.id;
-  }
-  getSessionFile() {
-    return this.#file;
-  }
-  getHeader() {
-    return this.#header;
-  }
-  getEntryCount() {
-    return this.#store.entries.length;
-  }
-  getEntries() {
-    return [...this.#store.entries];
-  }
-  getEntry(id) {
-    return this.#store.get(id);
-  }
-  getChildren(parentId) {
-    return this.#store.entries.filter((entry) => entry.parentId === parentId);
-  }
-  getLeafId() {
-    return this.#store.leafId;
-  }
-  getLeafEntry() {
-    return this.#store.leafId === null ? void 0 : this.#store.get(this.#store.leafId);
-  }
-  getLabel(id) {
-    return this.#store.label(id);
-  }
-  getSessionName() {
-    const info = this.#store.entries.findLast((entry) => entry.type === "session_info");
-    return typeof info?.name === "string" && info.name.trim() || void 0;
-  }
-  getBranch(fromId) {
-    return this.#store.branch(fromId);
-  }
-  getTree() {
-    return this.#store.tree();
-  }
-  buildContextEntries() {
-    return buildContextEntries(this.#store.entries, this.#store.leafId);
-  }
-  buildSessionProjection() {
-    return buildSessionProjection(this.#store.entries, this.#store.leafId);
-  }
-  buildSessionContext() {
-    return buildSessionContext(this.#store.entries, this.#store.leafId);
-  }
-  /** Moves the leaf; the next entry begins a branch there. */
-  branch(branchFromId) {
-    if (!this.#store.get(branchFromId)) throw new Error(`Entry ${branchFromId} not found`);
-    this.#store.append({ leafId: branchFromId });
-  }
-  resetLeaf() {
-    this.#store.append({ leafId: null });
-  }
-  branchWithSummary(branchFromId, summary, details, fromHook, usage) {
-    if (branchFromId !== null && !this.#store.get(branchFromId)) throw new Error(`Entry ${branchFromId} not found`);
-    const fromId = this.#store.leafId ?? "root";
-    this.#store.append({ leafId: branchFromId });
-    return this.#append("branch_summary", { fromId, summary, details, usage, fromHook }).id;
-  }
-  /** Goes over to a new session that holds only the way to a leaf, and returns its file. */
-  createBranchedSession(leafId) {
-    const path = this.#store.branch(leafId);
-    if (path.length === 0) throw new Error(`Entry ${leafId} not found`);
-    const labels = path.flatMap(({ id }) => this.#labelOf(id));
-    const parentSession = this.#file;
-    const entries = withoutLabels(path);
-    this.newSession(parentSession === void 0 ? {} : { parentSession });
-    const ids = new Set(entries.map(({ id }) => id));
-    for (const label of labels) {
-      const id = newEntryId(ids);
-      ids.add(id);
-      const parentId = entries.at(-1)?.id ?? null;
-      entries.push({ type: "label", id, parentId, timestamp: label.timestamp, targetId: label.targetId, label: label.text });
-    }
-    this.#take(this.#header, entries);
-    if (this.#file && this.#hasConversation()) {
-      writeFileSync(this.#file, toLines([this.#header, ...entries]), { flag: "wx" });
-      this.#flushed = true;
-    }
-    return this.#file;
-  }
-  #labelOf(id) {
-    const entry = this.#store.entries.findLast((label) => label.type === "label" && label.targetId === id);
-    if (typeof entry?.label !== "string" || entry.label === "") return [];
-    return [{ targetId: id, text: entry.label, timestamp: entry.timestamp }];
-  }
-};
-function withoutLabels(path) {
-  const kept = [];
-  const next = /* @__PURE__ */ new Map();
-  let waiting = [];
-  for (const entry of path) {
-    if (entry.type === "label") {
-      waiting.push(entry.id);
-      continue;
-    }
-    for (const id of waiting) next.set(id, entry.id);
-    waiting = [];
-    kept.push({ ...entry, parentId: kept.at(-1)?.id ?? null });
-  }
-  return kept.map((entry) => {
-    const first = entry.type === "compaction" ? next.get(String(entry.firstKeptEntryId)) : void 0;
-    return first === void 0 ? entry : { ...entry, firstKeptEntryId: first };
-  });
-}
-
 // src/modules/coding_agent/session/statics.ts
 function sessionManagerFor(agentDir) {
-  const root = () => join4(agentDir(), "sessions");
-  const defaultDir = (cwd) => join4(root(), directoryNameOf(cwd));
+  const root = () => join7(agentDir(), "sessions");
+  const defaultDir = (cwd) => join7(root(), directoryNameOf(cwd));
   const placeOf = (cwd, sessionDir, persist = true) => {
     const own = defaultDir(cwd);
-    const folder = sessionDir === void 0 ? own : resolve4(sessionDir);
+    const folder = sessionDir === void 0 ? own : resolve7(sessionDir);
     return { cwd, sessionDir: persist ? folder : "", isDefaultDir: folder === own, persist };
   };
   const filterOf = (place) => place.isDefaultDir ? void 0 : place.cwd;
   return class SessionManager extends SessionFileManager {
     static create(cwd, sessionDir, options) {
-      const manager = new SessionManager(placeOf(resolve4(cwd), sessionDir));
+      const manager = new SessionManager(placeOf(resolve7(cwd), sessionDir));
       manager.newSession(options);
       return manager;
     }
     static open(path, sessionDir, cwdOverride) {
-      const file = resolve4(path);
-      const header = existsSync6(file) ? readHeader(file) : void 0;
+      const file = resolve7(path);
+      const header = existsSync9(file) ? readHeader(file) : void 0;
       const cwd = cwdOverride ?? (header?.cwd || process.cwd());
       const manager = new SessionManager(placeOf(cwd, sessionDir ?? dirname3(file)));
       manager.setSessionFile(file);
       return manager;
     }
     static continueRecent(cwd, sessionDir) {
-      const place = placeOf(resolve4(cwd), sessionDir);
+      const place = placeOf(resolve7(cwd), sessionDir);
       const recent = findMostRecentSession(place.sessionDir, filterOf(place));
       const manager = new SessionManager(place);
       if (recent === void 0) manager.newSession();
@@ -20339,16 +22621,16 @@ function sessionManagerFor(agentDir) {
       return manager;
     }
     static forkFrom(sourcePath, targetCwd, sessionDir, options = {}) {
-      const source = resolve4(sourcePath);
+      const source = resolve7(sourcePath);
       const entries = loadEntriesFromFile(source).filter((entry) => entry.type !== "session");
       if (entries.length === 0) throw new Error(`Cannot fork: the session has no entries: ${source}`);
-      const manager = new SessionManager(placeOf(resolve4(targetCwd), sessionDir));
+      const manager = new SessionManager(placeOf(resolve7(targetCwd), sessionDir));
       manager.newSession({ ...options, parentSession: source });
       manager.copyEntries(entries);
       return manager;
     }
     static findById(cwd, id, sessionDir) {
-      const place = placeOf(resolve4(cwd), sessionDir);
+      const place = placeOf(resolve7(cwd), sessionDir);
       const filter = filterOf(place);
       return sessionFiles(place.sessionDir).find((path) => {
         const header = readHeader(path);
@@ -20356,7 +22638,7 @@ function sessionManagerFor(agentDir) {
       });
     }
     static async list(cwd, sessionDir, onProgress, signal) {
-      const place = placeOf(resolve4(cwd), sessionDir);
+      const place = placeOf(resolve7(cwd), sessionDir);
       const sessions = await listSessions(sessionFiles(place.sessionDir), onProgress, signal);
       const filter = filterOf(place);
       return filter === void 0 ? sessions : sessions.filter((session) => session.cwd === filter);
@@ -20370,8 +22652,8 @@ function sessionManagerFor(agentDir) {
   };
 }
 function allFiles(root) {
-  if (!existsSync6(root)) return [];
-  return readdirSync3(root, { withFileTypes: true }).filter((entry) => entry.isDirectory()).flatMap((entry) => sessionFiles(join4(root, entry.name)));
+  if (!existsSync9(root)) return [];
+  return readdirSync3(root, { withFileTypes: true }).filter((entry) => entry.isDirectory()).flatMap((entry) => sessionFiles(join7(root, entry.name)));
 }
 
 // src/modules/coding_agent/themed.ts
@@ -20447,7 +22729,7 @@ var Themed = class {
 import { randomBytes as randomBytes2 } from "node:crypto";
 import { closeSync as closeSync2, openSync as openSync2, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join as join6 } from "node:path";
+import { join as join9 } from "node:path";
 import { StringDecoder as StringDecoder2 } from "node:string_decoder";
 
 // src/modules/coding_agent/truncate.ts
@@ -20546,8 +22828,8 @@ function lastBytes(text2, maxBytes) {
 function truncateLine(line, maxChars = GREP_LINE_UNITS) {
   if (line.length <= maxChars) return { text: line, wasTruncated: false };
   const last = line.charCodeAt(maxChars - 1);
-  const end = last >= 55296 && last <= 56319 ? maxChars - 1 : maxChars;
-  return { text: `${line.slice(0, end)}... [truncated]`, wasTruncated: true };
+  const end2 = last >= 55296 && last <= 56319 ? maxChars - 1 : maxChars;
+  return { text: `${line.slice(0, end2)}... [truncated]`, wasTruncated: true };
 }
 function truncateToVisualLines(text2, maxVisualLines, width, paddingX = 0, keep = "end") {
   const lines = new Text(text2, paddingX, 0).render(width);
@@ -20558,14 +22840,14 @@ function truncateToVisualLines(text2, maxVisualLines, width, paddingX = 0, keep 
 
 // src/modules/coding_agent/tools/local_shell.ts
 import { spawn as spawn3 } from "node:child_process";
-import { accessSync, constants as constants2, existsSync as existsSync7 } from "node:fs";
-import { delimiter, join as join5 } from "node:path";
+import { accessSync, constants as constants2, existsSync as existsSync10 } from "node:fs";
+import { delimiter, join as join8 } from "node:path";
 import { constants as osConstants } from "node:os";
 var MAX_TIMEOUT_SECONDS = 2147483647e-3;
 var QUIET_MS = 100;
 function onPath(name) {
   for (const folder of (process.env.PATH ?? "").split(delimiter)) {
-    const path = join5(folder, name);
+    const path = join8(folder, name);
     try {
       accessSync(path, constants2.X_OK);
       return path;
@@ -20576,10 +22858,10 @@ function onPath(name) {
 }
 function getShellConfig(customShellPath) {
   if (customShellPath !== void 0) {
-    if (!existsSync7(customShellPath)) throw new Error(`Custom shell path not found: ${customShellPath}`);
+    if (!existsSync10(customShellPath)) throw new Error(`Custom shell path not found: ${customShellPath}`);
     return { shell: customShellPath, args: ["-c"] };
   }
-  if (existsSync7("/bin/bash")) return { shell: "/bin/bash", args: ["-c"] };
+  if (existsSync10("/bin/bash")) return { shell: "/bin/bash", args: ["-c"] };
   return { shell: onPath("bash") ?? "sh", args: ["-c"] };
 }
 function getPowerShellConfig() {
@@ -20610,9 +22892,9 @@ function exitCodeOf(code, signal) {
 function createLocalBashOperations(options = {}) {
   return {
     exec(command, cwd, { onData, signal, timeout, env }) {
-      return new Promise((resolve6, reject) => {
+      return new Promise((resolve10, reject) => {
         checkTimeout(timeout);
-        if (!existsSync7(cwd)) {
+        if (!existsSync10(cwd)) {
           throw new Error(`Working directory does not exist: ${cwd}
 Cannot execute bash commands.`);
         }
@@ -20640,18 +22922,18 @@ Cannot execute bash commands.`);
           child.stderr.destroy();
           if (timedOut) reject(new CommandTimeout(timeout));
           else if (signal?.aborted) reject(new Error("aborted"));
-          else resolve6({ exitCode: exitCodeOf(exited?.code ?? null, exited?.signal ?? null) });
+          else resolve10({ exitCode: exitCodeOf(exited?.code ?? null, exited?.signal ?? null) });
         };
         const waitForQuiet = () => {
           clearTimeout(quiet);
           quiet = setTimeout(finish3, QUIET_MS);
         };
-        const take = (data) => {
+        const take2 = (data) => {
           onData(data);
           if (exited) waitForQuiet();
         };
-        child.stdout.on("data", take);
-        child.stderr.on("data", take);
+        child.stdout.on("data", take2);
+        child.stderr.on("data", take2);
         signal?.addEventListener("abort", abort, { once: true });
         child.once("error", (error) => {
           clearTimeout(timer);
@@ -20702,7 +22984,7 @@ var OutputBuffer = class {
     this.#tailLong = (this.#tailLong + text2).slice(-STRUCTURED_BYTES / 2);
   }
   #openFile() {
-    const path = join6(tmpdir(), `pi-bash-${randomBytes2(8).toString("hex")}.log`);
+    const path = join9(tmpdir(), `pi-bash-${randomBytes2(8).toString("hex")}.log`);
     const descriptor = openSync2(path, "w", 384);
     for (const data of this.#pending) writeSync(descriptor, data);
     this.#pending = [];
@@ -20737,24 +23019,24 @@ var OutputBuffer = class {
 ${this.#tailLong}`, truncated: true };
   }
 };
-function notice(shown, path) {
-  const end = shown.totalLines;
-  if (shown.lastLinePartial) {
-    return `[Showing last ${formatSize(shown.outputBytes)} of line ${end} (line is ${formatSize(shown.totalBytes)}). Full output: ${path}]`;
+function notice(shown2, path) {
+  const end2 = shown2.totalLines;
+  if (shown2.lastLinePartial) {
+    return `[Showing last ${formatSize(shown2.outputBytes)} of line ${end2} (line is ${formatSize(shown2.totalBytes)}). Full output: ${path}]`;
   }
-  const range = `${end - shown.outputLines + 1}-${end} of ${end}`;
-  const limit = shown.truncatedBy === "bytes" ? ` (${formatSize(DEFAULT_MAX_BYTES)} limit)` : "";
+  const range = `${end2 - shown2.outputLines + 1}-${end2} of ${end2}`;
+  const limit = shown2.truncatedBy === "bytes" ? ` (${formatSize(DEFAULT_MAX_BYTES)} limit)` : "";
   return `[Showing lines ${range}${limit}. Full output: ${path}]`;
 }
 function outputText(buffer, placeholder) {
-  const shown = buffer.shown();
+  const shown2 = buffer.shown();
   const path = buffer.path;
-  if (!shown.truncated || path === void 0) return { text: shown.content || placeholder, details: void 0 };
+  if (!shown2.truncated || path === void 0) return { text: shown2.content || placeholder, details: void 0 };
   return {
-    text: `${shown.content}
+    text: `${shown2.content}
 
-${notice(shown, path)}`,
-    details: { truncation: shown, fullOutputPath: path }
+${notice(shown2, path)}`,
+    details: { truncation: shown2, fullOutputPath: path }
   };
 }
 async function runBash(cwd, options, params, sessionEnvironment, signal, onUpdate) {
@@ -20768,9 +23050,9 @@ ${params.command}` : params.command;
   let timer;
   const update = () => {
     timer = void 0;
-    const shown = buffer.shown();
-    const details2 = shown.truncated ? { truncation: shown, fullOutputPath: buffer.path } : {};
-    onUpdate?.(textResult(shown.content, details2));
+    const shown2 = buffer.shown();
+    const details2 = shown2.truncated ? { truncation: shown2, fullOutputPath: buffer.path } : {};
+    onUpdate?.(textResult(shown2.content, details2));
   };
   onUpdate?.({ content: [], details: void 0 });
   const started = performance.now();
@@ -20845,19 +23127,19 @@ function mutationQueue(services) {
 
 // src/modules/coding_agent/tools/paths.ts
 import { homedir as homedir3 } from "node:os";
-import { isAbsolute, resolve as resolve5 } from "node:path";
+import { isAbsolute as isAbsolute2, resolve as resolve8 } from "node:path";
 import { fileURLToPath } from "node:url";
 var UNICODE_SPACES = /[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g;
 function resolveToolPath(given, cwd) {
   const path = given.replace(UNICODE_SPACES, " ").replace(/^@/, "");
   if (path.startsWith("file://")) return fileURLToPath(path);
   if (path === "~") return homedir3();
-  if (path.startsWith("~/")) return resolve5(homedir3(), path.slice(2));
-  return isAbsolute(path) ? path : resolve5(cwd, path);
+  if (path.startsWith("~/")) return resolve8(homedir3(), path.slice(2));
+  return isAbsolute2(path) ? path : resolve8(cwd, path);
 }
 
 // src/modules/coding_agent/tools/run_files.ts
-import { dirname as dirname4, isAbsolute as isAbsolute2, join as join7, relative } from "node:path";
+import { dirname as dirname4, isAbsolute as isAbsolute3, join as join10, relative } from "node:path";
 
 // node_modules/diff/libesm/diff/base.js
 var j6 = class {
@@ -21170,7 +23452,7 @@ function overlayLines(original, matching, changed) {
 }
 function restoreLineEnds(original, before, after) {
   if (!original.includes("\r")) return after;
-  const ends = [...original.matchAll(/\r\n|\r|\n/g)].map(([end]) => end);
+  const ends = [...original.matchAll(/\r\n|\r|\n/g)].map(([end2]) => end2);
   let at = 0;
   let last = ends[0] ?? "\n";
   let result = "";
@@ -21186,12 +23468,12 @@ function restoreLineEnds(original, before, after) {
         result += piece;
         continue;
       }
-      const end = part.added ? ends[at] ?? last : ends[at];
+      const end2 = part.added ? ends[at] ?? last : ends[at];
       if (!part.added) {
         at += 1;
-        last = end;
+        last = end2;
       }
-      result += piece.slice(0, -1) + end;
+      result += piece.slice(0, -1) + end2;
     }
   }
   return result;
@@ -21206,9 +23488,9 @@ function applyEdits(content, edits, path) {
   normalized.forEach(({ oldText }, index) => {
     if (oldText === "") throw errors.empty(index);
   });
-  const exact = normalized.every(({ oldText }) => before.includes(oldText));
+  const exact2 = normalized.every(({ oldText }) => before.includes(oldText));
   let after;
-  if (exact) {
+  if (exact2) {
     after = replaceAll(before, findAll(before, normalized, errors));
   } else {
     const matching = normalizeForMatching(before);
@@ -21509,7 +23791,7 @@ async function runLs(cwd, operations, params, signal) {
       break;
     }
     try {
-      entries.push((await operations.stat(join7(folder, name))).isDirectory() ? `${name}/` : name);
+      entries.push((await operations.stat(join10(folder, name))).isDirectory() ? `${name}/` : name);
     } catch {
     }
   }
@@ -21527,7 +23809,7 @@ async function runFind(cwd, operations, params, signal) {
   const found = await operations.glob(params.pattern, folder, { ignore: IGNORED, limit: limit + 1 });
   checkAborted(signal);
   if (found.length === 0) return textResult("No files found matching pattern");
-  const lines = found.slice(0, limit).map((path) => isAbsolute2(path) ? relative(folder, path) + (path.endsWith("/") ? "/" : "") : path).map((path) => path.replaceAll("\\", "/"));
+  const lines = found.slice(0, limit).map((path) => isAbsolute3(path) ? relative(folder, path) + (path.endsWith("/") ? "/" : "") : path).map((path) => path.replaceAll("\\", "/"));
   if (found.length <= limit) return listing(lines, [], {});
   return listing(lines, [`${limit} results limit reached`], { resultLimitReached: limit });
 }
@@ -21656,25 +23938,18 @@ function toolFactories(services) {
 
 // src/modules/coding_agent/index.ts
 var CODING_AGENT_PACKAGE = "@earendil-works/pi-coding-agent";
-var UNAVAILABLE3 = [
-  "AgentSession",
+var UNAVAILABLE2 = [
   "AgentSessionRuntime",
   "DefaultPackageManager",
-  "DefaultResourceLoader",
-  "ExtensionRunner",
   "InteractiveMode",
   "ModelRegistry",
-  "ModelRuntime",
   "ProjectTrustStore",
   "RpcClient",
-  "SettingsManager",
   "compact",
-  "createAgentSession",
   "createAgentSessionFromServices",
   "createAgentSessionRuntime",
   "createAgentSessionServices",
   "createCodemodeExtension",
-  "createExtensionRuntime",
   "createLocalPowerShellOperations",
   "createMcpExtension",
   "createPowerShellTool",
@@ -21687,7 +23962,6 @@ var UNAVAILABLE3 = [
   "main",
   "parseArgs",
   "readStoredCredential",
-  "resolveCliModel",
   "resolveModelScopeWithDiagnostics",
   "runPrintMode",
   "runRpcMode",
@@ -21702,8 +23976,22 @@ function createCodingAgentModule(services) {
   const { hello } = services;
   const theme = createTheme(hello.ansi);
   const themed = new Themed(theme);
+  const SessionManager = sessionManagerFor(() => hello.agentDir);
+  const SettingsManager = settingsManagerFor(
+    () => hello.agentDir,
+    (cwd) => services.hello.trusted && resolve9(cwd) === resolve9(services.hello.cwd)
+  );
+  const ModelRuntime = modelRuntimeFor(services);
+  const DefaultResourceLoader = resourceLoaderFor(services);
+  const defaults = {
+    services,
+    modelRuntime: () => ModelRuntime.create(),
+    settingsManager: (cwd) => SettingsManager.create(cwd),
+    sessionManager: (cwd) => SessionManager.create(cwd),
+    resourceLoader: (options) => new DefaultResourceLoader(options)
+  };
   return {
-    ...unavailableAll(CODING_AGENT_PACKAGE, UNAVAILABLE3),
+    ...unavailableAll(CODING_AGENT_PACKAGE, UNAVAILABLE2),
     ...compaction_exports,
     ...componentExports(theme, themed),
     ...guards_exports,
@@ -21713,7 +24001,12 @@ function createCodingAgentModule(services) {
     ...truncate_exports,
     CONFIG_DIR_NAME: hello.configDirName,
     CURRENT_SESSION_VERSION,
-    SessionManager: sessionManagerFor(() => hello.agentDir),
+    AgentSession,
+    DefaultResourceLoader,
+    ExtensionRunner,
+    ModelRuntime,
+    SessionManager,
+    SettingsManager,
     Theme,
     VERSION: PI_AI_VERSION,
     VIRTUAL_MODEL_STATE_ENTRY,
@@ -21722,21 +24015,23 @@ function createCodingAgentModule(services) {
     buildSessionProjection,
     convertToLlm,
     copyToClipboard,
+    createAgentSession: (options) => createAgentSession(defaults, options),
     createEventBus,
+    createExtensionRuntime: () => createExtensionRuntime(),
     createLocalBashOperations,
     detectSupportedImageMimeTypeFromFile,
     formatDimensionNote,
     generateDiffString,
     generateUnifiedPatch,
     getAgentDir: () => hello.agentDir,
-    getDocsPath: () => join8(packageDir(), "docs"),
-    getExamplesPath: () => join8(packageDir(), "examples"),
+    getDocsPath: () => join11(packageDir(), "docs"),
+    getExamplesPath: () => join11(packageDir(), "examples"),
     getLanguageFromPath,
     getLatestCompactionEntry,
     getMarkdownTheme: () => themed.markdownTheme(),
     getPackageDir: packageDir,
     getPowerShellConfig,
-    getReadmePath: () => join8(packageDir(), "README.md"),
+    getReadmePath: () => join11(packageDir(), "README.md"),
     getSelectListTheme: () => themed.selectListTheme(),
     getSettingsListTheme: () => themed.settingsListTheme(),
     getShellConfig,
@@ -21749,6 +24044,7 @@ function createCodingAgentModule(services) {
     parseFrontmatter,
     parseSessionEntries,
     rawKeyHint: (key2, description) => themed.rawKeyHint(key2, description),
+    resolveCliModel,
     renderDiff: (diff, options) => themed.renderDiff(diff, options),
     serializeConversation,
     sessionEntryToContextMessages,
@@ -21799,7 +24095,7 @@ __export(terminal_image_exports, {
 });
 import { randomInt } from "node:crypto";
 import { homedir as homedir4 } from "node:os";
-import { isAbsolute as isAbsolute3, sep } from "node:path";
+import { isAbsolute as isAbsolute4, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 var NONE = { images: null, trueColor: false, hyperlinks: false };
 var capabilities = NONE;
@@ -21900,7 +24196,7 @@ function shownPath(path) {
 function imageFallback(mimeType, dimensions, filename) {
   const parts = [];
   if (filename) {
-    const absolute = isAbsolute3(filename);
+    const absolute = isAbsolute4(filename);
     const name = absolute ? shownPath(filename) : filename;
     parts.push(absolute && getCapabilities().hyperlinks ? hyperlink(name, pathToFileURL(filename).href) : name);
   }
@@ -22052,8 +24348,8 @@ var MarkdownRenderer = class _MarkdownRenderer {
         return "\n";
       case "link": {
         const text2 = theme.link(theme.underline(inner()));
-        const shown = token.text === token.href || `mailto:${token.text}` === token.href;
-        return shown ? text2 : text2 + theme.linkUrl(` (${token.href})`);
+        const shown2 = token.text === token.href || `mailto:${token.text}` === token.href;
+        return shown2 ? text2 : text2 + theme.linkUrl(` (${token.href})`);
       }
       case "image":
       case "escape":
@@ -22176,12 +24472,12 @@ var SelectList = class {
   }
   render(width) {
     if (this.#shown.length === 0) return [this.#theme.noMatch("  No matches")];
-    const { start, end } = visibleRange(this.#selected, this.#shown.length, this.#maxVisible);
+    const { start, end: end2 } = visibleRange(this.#selected, this.#shown.length, this.#maxVisible);
     const column = this.#primaryColumn();
-    const lines = this.#shown.slice(start, end).map(
+    const lines = this.#shown.slice(start, end2).map(
       (item, index) => this.#renderItem(item, start + index === this.#selected, width, column)
     );
-    if (start > 0 || end < this.#shown.length) {
+    if (start > 0 || end2 < this.#shown.length) {
       const info = truncateToWidth(`  (${this.#selected + 1}/${this.#shown.length})`, width - PREFIX_WIDTH, "");
       lines.push(this.#theme.scrollInfo(info));
     }
@@ -22245,14 +24541,14 @@ function scoreFrom(query, text2, start) {
   let score = 0;
   let found = 0;
   let last = -1;
-  let run = 0;
+  let run2 = 0;
   for (let index = start; index < text2.length && found < query.length; index += 1) {
     if (text2[index] !== query[found]) continue;
     if (last === index - 1) {
-      run += 1;
-      score -= run * RUN;
+      run2 += 1;
+      score -= run2 * RUN;
     } else {
-      run = 0;
+      run2 = 0;
       if (last >= 0) score += (index - last - 1) * GAP;
     }
     if (index === 0 || BOUNDARY.test(text2.charAt(index - 1))) score -= WORD_START;
@@ -22362,15 +24658,15 @@ var SettingsList = class {
       const text2 = this.#items.length === 0 ? "  No settings" : "  No matching settings";
       return [...lines, truncateToWidth(this.#theme.hint(text2), width)];
     }
-    const { start, end } = visibleRange(this.#selected, items.length, this.#maxVisible);
+    const { start, end: end2 } = visibleRange(this.#selected, items.length, this.#maxVisible);
     const labelWidth = Math.min(LABEL_COLUMN, Math.max(...this.#items.map((item) => visibleWidth(item.label))));
-    items.slice(start, end).forEach((item, index) => {
+    items.slice(start, end2).forEach((item, index) => {
       const selected = start + index === this.#selected;
       const label = item.label + " ".repeat(Math.max(0, labelWidth - visibleWidth(item.label)));
       const text2 = `${selected ? this.#theme.cursor : "  "}${this.#theme.label(label, selected)}  ${this.#theme.value(item.currentValue, selected)}`;
       lines.push(truncateToWidth(text2, width));
     });
-    if (start > 0 || end < items.length) lines.push(this.#theme.hint(`  (${this.#selected + 1}/${items.length})`));
+    if (start > 0 || end2 < items.length) lines.push(this.#theme.hint(`  (${this.#selected + 1}/${items.length})`));
     const description = items[this.#selected]?.description;
     if (description) {
       lines.push("");
@@ -22497,10 +24793,10 @@ var StdinBuffer = class extends EventEmitter3 {
     this.#buffer += typeof data === "string" ? data : data.toString("utf8");
     while (this.#buffer) {
       if (this.#buffer.startsWith(PASTE_START)) {
-        const end = this.#buffer.indexOf(PASTE_END);
-        if (end < 0) return;
-        const text2 = this.#buffer.slice(PASTE_START.length, end);
-        this.#buffer = this.#buffer.slice(end + PASTE_END.length);
+        const end2 = this.#buffer.indexOf(PASTE_END);
+        if (end2 < 0) return;
+        const text2 = this.#buffer.slice(PASTE_START.length, end2);
+        this.#buffer = this.#buffer.slice(end2 + PASTE_END.length);
         this.emit("paste", text2);
         continue;
       }
@@ -22538,10 +24834,10 @@ var StdinBuffer = class extends EventEmitter3 {
 
 // src/modules/tui/index.ts
 var TUI_PACKAGE = "@earendil-works/pi-tui";
-var UNAVAILABLE4 = ["ProcessTerminal", "TuiAltScreen", "TuiMainScreen", "colorToOkhsl", "okhslColor"];
+var UNAVAILABLE3 = ["ProcessTerminal", "TuiAltScreen", "TuiMainScreen", "colorToOkhsl", "okhslColor"];
 function createTuiModule() {
   return {
-    ...unavailableAll(TUI_PACKAGE, UNAVAILABLE4),
+    ...unavailableAll(TUI_PACKAGE, UNAVAILABLE3),
     ...colors_exports,
     ...image_size_exports,
     ...keybindings_exports,
@@ -22588,7 +24884,7 @@ function createModules(services) {
   const modules = typeboxModules();
   const ai = createAiModules(services);
   const packages = {
-    "pi-agent-core": createAgentCoreModule(PI_ATTRIBUTION),
+    "pi-agent-core": createAgentCoreModule(PI_ATTRIBUTION, ai[""]?.["streamSimple"]),
     "pi-coding-agent": createCodingAgentModule(services),
     "pi-tui": createTuiModule(),
     ...Object.fromEntries(Object.entries(ai).map(([entry, exports]) => [`pi-ai${entry}`, exports]))
@@ -22615,7 +24911,13 @@ function unavailable2() {
 
 // src/runtime.ts
 function runHost(link) {
-  const host = new Host(link, { createModules, createTheme, unavailable: unavailable2, convertToLlm: (messages) => convertToLlm(messages) });
+  const host = new Host(link, {
+    createModules,
+    createTheme,
+    unavailable: unavailable2,
+    convertToLlm: (messages) => convertToLlm(messages),
+    createAgentHost
+  });
   process.on("exit", () => link.flush());
   process.on("uncaughtException", (error) => host.reportUncaught(error));
   process.on("unhandledRejection", (reason) => host.reportUncaught(reason));

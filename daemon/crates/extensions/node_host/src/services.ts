@@ -5,6 +5,8 @@
  * reach the daemon only through this interface.
  */
 
+import type { EntryStore } from "./session/entry_store.ts";
+
 /** The mode in which the daemon runs the session, as extensions see it. */
 export type HostMode = "rpc" | "json" | "print";
 
@@ -73,4 +75,84 @@ export interface HostServices {
   readTopic(topic: string): unknown;
   /** Id of the extension whose code runs, when it is known. */
   currentExt(): string | undefined;
+  /** Makes a host in this process for the extensions of a session that an extension opens. */
+  createAgentHost(place: AgentPlace): AgentHost;
+}
+
+/** Where an agent of an extension works. */
+export interface AgentPlace {
+  cwd: string;
+  /** The bus of its extensions; absent: one of their own. */
+  bus?: { emit(channel: string, data: unknown): void; on(channel: string, handler: (data: unknown) => unknown): () => void };
+}
+
+/** An extension of an agent, as loaders show it. */
+export interface AgentExtension {
+  readonly path: string;
+  readonly resolvedPath: string;
+  readonly sourceInfo: unknown;
+}
+
+/** What an extension's file or function is called, and where it comes from. */
+export interface AgentExtensionSource {
+  path: string;
+  entry: string;
+  baseDir?: string;
+  sourceInfo: Record<string, unknown>;
+}
+
+/** A failure of an extension of an agent. */
+export interface AgentExtensionError {
+  extensionPath: string;
+  event: string;
+  error: string;
+}
+
+/** What a session that was opened is called. */
+export interface OpenedAgent {
+  agent: string;
+  sessionId: string;
+  sessionFile?: string | null;
+}
+
+/** What the opener of an agent hears. */
+export interface AgentListener {
+  onEvent(event: Record<string, unknown>): void;
+  /** Some events were not told. */
+  onLagged(): void;
+  /** The session is over: why. */
+  onEnded(reason: string): void;
+}
+
+/**
+ * The host of one agent: its extensions are loaded before its session is opened, as in pi. What reads the session is synchronous.
+ */
+export interface AgentHost {
+  /** True once `open` was called. */
+  readonly isOpen: boolean;
+  /** Imports a file. A failure is returned. */
+  load(source: AgentExtensionSource): Promise<AgentExtension | { error: string }>;
+  /** Runs a function in the place of a file. */
+  loadInline(source: AgentExtensionSource, factory: (pi: unknown) => unknown): Promise<AgentExtension | { error: string }>;
+  /** Providers that extensions have registered, with the extension of each. */
+  pendingProviders(): { name: string; config?: unknown; provider?: unknown; extensionPath: string }[];
+  /** Opens the session, with these of its extensions, in this order. */
+  open(params: object, extensions: readonly AgentExtension[], listener: AgentListener): Promise<OpenedAgent>;
+  /** Lets the handlers of `session_start` run. */
+  bind(binding: { mode: string; ui?: unknown }, event: object): Promise<void>;
+  /** Sends a command of the protocol to the session; `wait`: answered once nothing works for it. */
+  command(command: object, wait?: boolean): Promise<unknown>;
+  commandSync(command: object): unknown;
+  /** Calls of extensions, in the name of the session itself. */
+  call(method: string, params: object): Promise<unknown>;
+  callSync(method: string, params: object): unknown;
+  /** Value of a topic of the session. */
+  readTopic(topic: string): unknown;
+  /** The entries of the session, which are kept current. */
+  entries(): EntryStore;
+  close(): Promise<void>;
+  hasHandlers(event: string): boolean;
+  /** Runs the handlers of an event here. Failures go to `onError`. */
+  emit(event: { type: string }, onError: (error: AgentExtensionError) => void): Promise<unknown>;
+  tool(name: string): unknown;
 }

@@ -14,6 +14,11 @@ interface Waiting {
   resolve(record: Json): void;
 }
 
+interface Standing {
+  matches(record: Json): boolean;
+  run(record: Json): void;
+}
+
 export interface StartOptions {
   hello?: Json;
   calls?: Record<string, CallHandler>;
@@ -53,6 +58,7 @@ export class FakeDaemon {
   private nextId = 1;
   private readonly pending = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   private waiting: Waiting[] = [];
+  private readonly standing: Standing[] = [];
   private readonly printed = new Set<() => void>();
 
   private constructor(
@@ -223,6 +229,11 @@ export class FakeDaemon {
     return new Promise((resolve) => this.waiting.push({ matches, resolve }));
   }
 
+  /** Runs `run` for every record to come that matches. */
+  always(matches: (record: Json) => boolean, run: (record: Json) => void): void {
+    this.standing.push({ matches, run });
+  }
+
   whenCalled(method: string): Promise<Json> {
     return this.when((record) => record["type"] === "call" && record["method"] === method);
   }
@@ -283,6 +294,7 @@ export class FakeDaemon {
     const waiting = this.waiting.filter((one) => one.matches(record));
     this.waiting = this.waiting.filter((one) => !waiting.includes(one));
     for (const one of waiting) one.resolve(record);
+    for (const one of this.standing) if (one.matches(record)) one.run(record);
   }
 
   private settle(record: Json): void {

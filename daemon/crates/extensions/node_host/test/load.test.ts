@@ -227,11 +227,11 @@ test("uncaught errors and rejections are reported with their extension, and the 
 });
 
 test("exports that are not available are named: at the load, or when they are used later", async () => {
-  const source = `import { createAgentSession, createAgentSessionRuntime } from "@mariozechner/pi-coding-agent";
-    ${extension("void createAgentSession; pi.registerCommand('later', { handler() { createAgentSessionRuntime(); } });")}`;
+  const source = `import { createAgentSessionServices, createAgentSessionRuntime } from "@mariozechner/pi-coding-agent";
+    ${extension("void createAgentSessionServices; pi.registerCommand('later', { handler() { createAgentSessionRuntime(); } });")}`;
   const daemon = await FakeDaemon.greeted();
   const { extensions } = await daemon.load({ one: source });
-  assert.deepEqual(extensions[0]?.missing, ["createAgentSession of pi-coding-agent used but not available"]);
+  assert.deepEqual(extensions[0]?.missing, ["createAgentSessionServices of pi-coding-agent used but not available"]);
   await daemon.bind();
   await assert.rejects(daemon.command("later", "", "one"), /^Error: createAgentSessionRuntime is not available in agentd$/);
   assert.deepEqual(daemon.notes("log").map(({ level, text, ext }) => [level, text, ext]), [["warn", "createAgentSessionRuntime of pi-coding-agent used but not available", "one"]]);

@@ -95,6 +95,12 @@ points! {
     MergeHead = "merge.head",
     /// A merge is complete but for its journal.
     MergeDone = "merge.done",
+    /// A file of a change of several files was changed.
+    ChangeStep = "change.step",
+    /// All of them are changed, or as before again; the journal of the change is about to go.
+    ChangeDone = "change.done",
+    /// A file of a change that a killed daemon left is as before again.
+    ChangeTakenBack = "change.taken_back",
     /// A prompt passed its checks; its sender is about to be told.
     SessionAccepted = "session.accepted",
     /// The new content of `settings.json` is about to be written to a file beside it.

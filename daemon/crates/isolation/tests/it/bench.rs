@@ -10,11 +10,12 @@ use std::{
     },
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
 };
 
 use agentd_isolation::{
     CaptureMode, CaptureOptions, Captured, Git, IsolatedCopy, Isolation, IsolationError, IsolationOptions,
-    merge,
+    MessageWriter, merge,
 };
 use agentd_process::{GuardCommand, Launcher};
 use agentd_protocol::isolation::{IsolationBackend, IsolationMerge};
@@ -149,7 +150,18 @@ impl Bench {
     pub(crate) async fn capture(&self, copy: &mut IsolatedCopy, mode: CaptureMode) -> Captured {
         let message = format!("task {}\n\nwith a second paragraph", copy.id());
         let patch_path = self.patch_path(copy.id());
-        copy.capture(&CaptureOptions { mode, patch_path, message }).await.unwrap()
+        copy.capture(&CaptureOptions { mode, patch_path, message, writer: None }).await.unwrap()
+    }
+
+    /// Captures commits whose messages `writer` writes.
+    pub(crate) async fn capture_written(
+        &self,
+        copy: &mut IsolatedCopy,
+        writer: Arc<dyn MessageWriter>,
+    ) -> Captured {
+        let (message, patch_path) = ("plain".to_owned(), self.patch_path(copy.id()));
+        let options = CaptureOptions { mode: CaptureMode::Branch, patch_path, message, writer: Some(writer) };
+        copy.capture(&options).await.unwrap()
     }
 
     /// Captures, removes the copy, merges.

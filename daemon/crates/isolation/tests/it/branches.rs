@@ -1,8 +1,12 @@
 //! Changes as commits.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
-use agentd_isolation::{CaptureMode, Captured, IsolatedCopy, UnitChange};
+use agentd_isolation::{CaptureMode, Captured, IsolatedCopy, MessageFuture, MessageWriter, UnitChange};
 use agentd_protocol::isolation::IsolationMode;
 
 use crate::bench::{Bench, everything, files, write};
@@ -59,6 +63,49 @@ async fn the_childs_commits_are_kept_and_the_rest_gets_one() {
     assert_eq!(bench.status(&bench.path("")), b"");
     assert_eq!(bench.run(&["symbolic-ref", "HEAD"]), "refs/heads/main\n");
     bench.check_clean();
+}
+
+/// Writes this message, or says why not; keeps what it was shown.
+struct Writer {
+    says: Result<String, String>,
+    shown: Mutex<Vec<String>>,
+}
+
+impl MessageWriter for Writer {
+    fn message(&self, changes: String) -> MessageFuture<'_> {
+        self.shown.lock().unwrap().push(changes);
+        Box::pin(async { self.says.clone() })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_writes_the_message_of_what_the_child_did_not_commit() {
+    for (says, subject, notices) in [
+        (Ok("Write b\n\nIt was missing."), "User: Write b", vec![]),
+        (Err("nobody is in"), "User: plain", vec!["the commit has a plain message, since nobody is in"]),
+    ] {
+        let bench = Bench::new(&[("a", LINES)]);
+        // The user's own changes are no part of what it is shown.
+        bench.write("mine", "mine\n");
+        let says = says.map(str::to_owned).map_err(str::to_owned);
+        let writer = Arc::new(Writer { says, shown: Mutex::default() });
+        let mut copy = bench.begin("one").await;
+        change(&copy.root().join("a"), "\n3\n", "\nthree\n");
+        bench.run_in(copy.root(), &["add", "a"]);
+        let author = "--author=Child <child@example.org>";
+        bench.run_in(copy.root(), &["commit", "--quiet", author, "-m", "own"]);
+        write(&copy.root().join("b"), format!("b\n{}", "long\n".repeat(20_000)));
+        let captured = bench.capture_written(&mut copy, Arc::clone(&writer) as _).await;
+        copy.remove().await.unwrap();
+        assert_eq!(captured.notices, notices);
+        bench.merge(&captured).await.unwrap();
+        assert_eq!(subjects(&bench), format!("User: first\nChild: own\n{subject}\n"));
+        let shown = writer.shown.lock().unwrap().clone();
+        assert_eq!(shown.len(), 1, "only for the last commit");
+        assert!(shown[0].starts_with("b\n\ndiff --git a/b b/b\n"), "{}", &shown[0][..100]);
+        assert!(shown[0].ends_with("\n[the rest of the changes is left out]\n") && shown[0].len() < 50_000);
+        assert!(!shown[0].contains("mine"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use agentd_protocol::settings::{PermissionAction, PermissionPreset};
+use agentd_protocol::{
+    plain_path::without_dots,
+    settings::{PermissionAction, PermissionPreset},
+};
 
 use super::Judge;
 use crate::{
     compiled::{Verdict, exec_preset},
     looks::{self, ListedFiles},
-    paths::{clean, real},
+    paths::real,
     rule::FileAccess,
     shell::{Folders, Word, WordValue},
     wrapper::{self, FOUND_BY_FIND, FOUND_BY_XARGS},
@@ -178,7 +181,7 @@ impl Judge<'_> {
         let verdicts = folders.iter().map(|folder| {
             let path = folder.join(text);
             // The shell goes up after it has followed links; what is shown and matched is where it leads.
-            let led_to = real(&path).unwrap_or_else(|| clean(&path));
+            let led_to = real(&path).unwrap_or_else(|| without_dots(&path));
             self.policy.file("bash", &path, access).and(self.policy.file("bash", &led_to, access))
         });
         verdicts.reduce(Verdict::and).unwrap_or_else(unknown)

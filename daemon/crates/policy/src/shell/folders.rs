@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use agentd_protocol::plain_path::without_dots;
+
 use super::{
     script::{Folders, SimpleCommand},
     word::Word,
 };
-use crate::paths::clean;
 
 /// The folders after a command: where it succeeded, and where it failed.
 pub(super) struct After {
@@ -59,7 +60,7 @@ pub(super) fn folders_after(command: &SimpleCommand, home: &str) -> After {
     };
     let Folders::Known(folders) = &before else { return unknown() };
     let target = Path::new(target);
-    let success = Folders::Known(folders.iter().map(|folder| clean(&folder.join(target))).collect());
+    let success = Folders::Known(folders.iter().map(|folder| without_dots(&folder.join(target))).collect());
     if is_prefixed {
         // A program may be what stands there, or `!` turn the result around.
         let any = success.or(before);

@@ -14,7 +14,8 @@ use tokio::{
 
 use super::{
     log::{LogFile, OutputLog},
-    process::{BackgroundJob, BackgroundProcess, OutputProgress},
+    process::{BackgroundJob, BackgroundProcess, EndedBy, OutputProgress},
+    terms::{DeliveryState, JobTerms},
     worker::Worker,
 };
 use crate::{
@@ -29,6 +30,9 @@ use crate::{
 /// Ended processes that stay in the list, with the end of their output.
 const REMEMBERED: usize = 16;
 
+/// The time between SIGTERM and SIGKILL for a service that another one replaces.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// The background processes of a session. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct BackgroundProcesses(Arc<ListInner>);
@@ -39,6 +43,8 @@ struct ListInner {
     state: Mutex<ListState>,
     /// Fires when a process has ended.
     ended: Notify,
+    /// Held while a service takes the place of another.
+    replacing: AsyncMutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +77,11 @@ pub enum BackgroundError {
     /// As many run as are allowed.
     #[error("{} background processes run already, and no more may: {}. End one first.", .0.len(), .0.join(", "))]
     TooMany(Vec<String>),
+    /// The service of that name survives SIGKILL.
+    #[error(
+        "The service {0} runs already and cannot be ended: it waits for the system, or belongs to another user."
+    )]
+    StillRuns(String),
     /// The shell could not be started.
     #[error(transparent)]
     Shell(#[from] ShellError),
@@ -81,20 +92,29 @@ impl BackgroundProcesses {
     #[must_use]
     pub fn new(group: ProcessGroup, last: u64) -> Self {
         let state = Mutex::new(ListState { last, ..ListState::default() });
-        Self(Arc::new(ListInner { group, state, ended: Notify::new() }))
+        Self(Arc::new(ListInner { group, state, ended: Notify::new(), replacing: AsyncMutex::default() }))
     }
 
-    /// Starts a command.
+    /// Starts a command. A service first ends the one of its name, with everything that it started.
     ///
     /// # Errors
-    /// [`BackgroundError`]. Cancel safety: if dropped, whatever was started is killed.
+    /// [`BackgroundError`]. Cancel safety: if dropped, whatever was started is killed; a service that was to be replaced may have ended.
     pub async fn start(
         &self,
         shell: &LocalShell,
         job: BackgroundJob,
         limits: BackgroundLimits,
     ) -> Result<Arc<BackgroundProcess>, BackgroundError> {
-        let BackgroundJob { label, job, outputs } = job;
+        let BackgroundJob { label, job, outputs, terms } = job;
+        let JobTerms { facts, keeps_file, delivery, listener } = terms;
+        let _replacing = match &facts.name {
+            Some(name) => {
+                let replacing = self.0.replacing.lock().await;
+                self.end_service(name).await?;
+                Some(replacing)
+            }
+            None => None,
+        };
         let starting = self.reserve(limits.running)?;
         let id = starting.id.clone();
         let work =
@@ -116,6 +136,12 @@ impl BackgroundProcesses {
         };
         let mut process = group.spawn(spec).await.map_err(ShellError::from)?;
         let started = Instant::now();
+        let mut file = LogFile::new(outputs, limits.file_bytes);
+        if keeps_file {
+            file.begin().await;
+        }
+        let mut log = OutputLog::new(limits.keep_bytes);
+        log.file = file.facts();
         let on_terminal = matches!(streams, CommandStreams::Terminal(_));
         let shown = Arc::new(BackgroundProcess {
             id,
@@ -123,11 +149,13 @@ impl BackgroundProcesses {
             pid: process.pid(),
             on_terminal,
             started,
-            log: Mutex::new(OutputLog::new(limits.keep_bytes)),
+            log: Mutex::new(log),
             news: watch::Sender::new(OutputProgress::default()),
             watch: process.watch().clone(),
             input: AsyncMutex::new(process.take_input()),
             ended_by: Mutex::new(None),
+            facts,
+            delivery: DeliveryState::new(delivery),
         });
         let worker = Worker {
             process,
@@ -135,8 +163,9 @@ impl BackgroundProcesses {
             decoder: Utf8Stream::new(),
             terminal: on_terminal.then(TerminalText::new),
             keep_bytes: limits.keep_bytes,
-            file: LogFile::new(outputs, limits.file_bytes),
+            file,
             deadline: command.timeout.and_then(|timeout| started.checked_add(timeout)),
+            listener,
         };
         starting.done(Arc::clone(&shown));
         let (list, ended) = (self.clone(), Arc::clone(&shown));
@@ -147,16 +176,44 @@ impl BackgroundProcesses {
         Ok(shown)
     }
 
+    /// Ends the service of that name, if it runs.
+    async fn end_service(&self, name: &str) -> Result<(), BackgroundError> {
+        let is_it = |process: &&Arc<BackgroundProcess>| process.facts.name.as_deref() == Some(name);
+        for process in self.list().iter().filter(is_it).filter(|process| process.end().is_none()) {
+            process.delivery.hold();
+            if process.terminate(GRACE, EndedBy::Restart).await.is_none() {
+                return Err(BackgroundError::StillRuns(name.to_owned()));
+            }
+            // The call that starts its successor says so.
+            process.delivery.told();
+        }
+        Ok(())
+    }
+
+    /// Runs a task for as long as the session's processes may need it.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.group.spawn_task(task);
+    }
+
+    pub(super) fn leave_out(&self, process: &Arc<BackgroundProcess>) {
+        let mut state = self.state();
+        state.working -= 1;
+        state.processes.retain(|other| !Arc::ptr_eq(other, process));
+    }
+
     /// The processes, oldest first: those that run, and the last that have ended.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<BackgroundProcess>> {
         self.state().processes.clone()
     }
 
-    /// The process of that name, unless it ended long ago.
+    /// The process of that id, or the newest service of that name, unless it ended long ago.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<Arc<BackgroundProcess>> {
-        self.state().processes.iter().find(|process| process.id == id).cloned()
+        let state = self.state();
+        let by_id = state.processes.iter().find(|process| process.id == id);
+        let by_name = || state.processes.iter().rev().find(|it| it.facts.name.as_deref() == Some(id));
+        by_id.or_else(by_name).cloned()
     }
 
     /// How many were started so far: the number in the last name.
@@ -204,7 +261,7 @@ impl BackgroundProcesses {
     }
 
     /// Reserves one of the places for running processes, and a name.
-    fn reserve(&self, most: usize) -> Result<StartReservation, BackgroundError> {
+    pub(super) fn reserve(&self, most: usize) -> Result<StartReservation, BackgroundError> {
         let mut state = self.state();
         let running = || state.processes.iter().filter(|process| process.end().is_none());
         if running().count() + state.starting >= most {
@@ -215,7 +272,7 @@ impl BackgroundProcesses {
         Ok(StartReservation { id: format!("bg-{}", state.last), list: self.clone() })
     }
 
-    fn note_end(&self, process: Arc<BackgroundProcess>) {
+    pub(super) fn note_end(&self, process: Arc<BackgroundProcess>) {
         let mut state = self.state();
         state.working -= 1;
         state.untold.push_back(process);
@@ -240,13 +297,13 @@ impl BackgroundProcesses {
 }
 
 /// A place reserved for a process that is about to start.
-struct StartReservation {
-    id: String,
+pub(super) struct StartReservation {
+    pub(super) id: String,
     list: BackgroundProcesses,
 }
 
 impl StartReservation {
-    fn done(self, process: Arc<BackgroundProcess>) {
+    pub(super) fn done(self, process: Arc<BackgroundProcess>) {
         let mut state = self.list.state();
         state.working += 1;
         let at = state.processes.partition_point(|other| number(&other.id) < number(&process.id));

@@ -1,11 +1,15 @@
 //! Keeps the output of a background process: its end in memory, and where the rest is.
 
-use std::{io, path::PathBuf};
+use std::io;
 
 use agentd_protocol::text_bounds;
 use tokio::{fs::File, io::AsyncWriteExt as _};
 
-use crate::{artifacts::CreatedFile, bounded_text::TailBuffer, output_storage::OutputStorage};
+use crate::{
+    artifacts::CreatedFile,
+    bounded_text::TailBuffer,
+    output_storage::{LogFileFacts, OutputStorage},
+};
 
 /// The output of a background process as text. Positions are bytes from its beginning; the file, if there is one, has
 /// the same text and so the same positions.
@@ -19,17 +23,6 @@ pub(super) struct OutputLog {
     pub(super) file: LogFileFacts,
     /// The position up to which the output has been shown.
     shown: u64,
-}
-
-/// Facts about the file of an output.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LogFileFacts {
-    /// Its path, once the output was too long for memory.
-    pub path: Option<PathBuf>,
-    /// How many bytes of the output it has, from the beginning.
-    pub bytes: u64,
-    /// Why it could not be created, or written any further.
-    pub failure: Option<std::io::ErrorKind>,
 }
 
 /// A part of the output of a background process.
@@ -61,6 +54,14 @@ impl OutputLog {
             file: LogFileFacts::default(),
             shown: 0,
         }
+    }
+
+    /// A log whose output began before it: `text` is the end of the `total` bytes and `lines` line feeds so far.
+    pub(super) fn begun(keep_bytes: usize, text: &str, total: u64, lines: u64) -> Self {
+        let mut log = Self::new(keep_bytes);
+        log.push(text, String::new());
+        (log.total, log.lines) = (total.max(log.total), lines.max(log.lines));
+        log
     }
 
     pub(super) fn push(&mut self, text: &str, current: String) {
@@ -171,13 +172,40 @@ impl LogFile {
         }
     }
 
+    /// Creates the file, so that it is there before the first output.
+    pub(super) async fn begin(&mut self) {
+        if let Err(error) = self.create().await {
+            tracing::warn!(%error, place = ?self.place, "cannot save the output of a background process");
+            self.facts.failure = Some(error.kind());
+        }
+    }
+
+    /// The output has ended. A file without content goes.
+    pub(super) async fn finish(&mut self) {
+        self.place.meter().add(self.facts.bytes);
+        self.file = None;
+        if self.facts.bytes == 0
+            && let Some(path) = self.facts.path.take()
+        {
+            self.facts.artifact_id = None;
+            if let Err(error) = tokio::fs::remove_file(&path).await {
+                tracing::warn!(%error, path = %path.display(), "cannot remove an empty output");
+            }
+        }
+    }
+
+    async fn create(&mut self) -> io::Result<()> {
+        let place = self.place.clone();
+        let created = tokio::task::spawn_blocking(move || place.create()).await;
+        let CreatedFile { path, file, id } = created.map_err(io::Error::other)??;
+        (self.facts.path, self.facts.artifact_id) = (Some(path), id);
+        self.file = Some(File::from_std(file));
+        Ok(())
+    }
+
     async fn write(&mut self, text: &str) -> io::Result<()> {
         if self.file.is_none() {
-            let place = self.place.clone();
-            let created = tokio::task::spawn_blocking(move || place.create()).await;
-            let CreatedFile { path, file, .. } = created.map_err(io::Error::other)??;
-            self.facts.path = Some(path);
-            self.file = Some(File::from_std(file));
+            self.create().await?;
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_all(text.as_bytes()).await?;

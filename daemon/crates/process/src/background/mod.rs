@@ -6,11 +6,15 @@
 //!
 //! The list belongs to the session and outlives its runs. A task for each process reads what it writes.
 
+mod adopted;
 mod list;
 mod log;
 mod process;
+mod terms;
 mod worker;
 
+pub use adopted::{AdoptedOutput, AdoptedProcess};
 pub use list::{BackgroundError, BackgroundLimits, BackgroundProcesses};
-pub use log::{LogFileFacts, OutputExcerpt};
+pub use log::OutputExcerpt;
 pub use process::{BackgroundEnd, BackgroundJob, BackgroundProcess, BackgroundState, EndedBy};
+pub use terms::{Delivery, DeliveryState, JobFacts, JobTerms, OutputListener};

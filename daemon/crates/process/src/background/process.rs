@@ -13,10 +13,14 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::log::{LogFileFacts, OutputExcerpt, OutputLog};
+use super::{
+    log::{OutputExcerpt, OutputLog},
+    terms::{DeliveryState, JobFacts, JobTerms},
+};
 use crate::{
     command::ExitStatus,
-    output_storage::OutputStorage,
+    limits::LimitReached,
+    output_storage::{LogFileFacts, OutputStorage},
     process::{CommandWatch, KILL_WAIT},
     shell::ShellJob,
     streams::InputPipe,
@@ -29,7 +33,6 @@ const SILENCE: Duration = Duration::from_millis(100);
 const LONGEST_BURST: Duration = Duration::from_secs(1);
 
 /// A command to run in the background.
-#[derive(Clone)]
 pub struct BackgroundJob {
     /// The command as the caller wrote it: for lists.
     pub label: String,
@@ -38,6 +41,8 @@ pub struct BackgroundJob {
     pub job: ShellJob,
     /// Where output goes that is too long for memory.
     pub outputs: OutputStorage,
+    /// What it is to its session.
+    pub terms: JobTerms,
 }
 
 /// A command in the background. It ends when nothing that it started is left.
@@ -54,6 +59,8 @@ pub struct BackgroundProcess {
     pub(super) input: AsyncMutex<Option<InputPipe>>,
     /// Who had it ended, for its end to report.
     pub(super) ended_by: Mutex<Option<EndedBy>>,
+    pub(super) facts: JobFacts,
+    pub(super) delivery: DeliveryState,
 }
 
 /// The state that changes while a process runs.
@@ -82,6 +89,12 @@ pub enum EndedBy {
     Timeout,
     /// A caller.
     Request,
+    /// The user, by a client.
+    User,
+    /// Another service of its name, which takes its place.
+    Restart,
+    /// A limit of its session's processes.
+    Limit(LimitReached),
 }
 
 /// The state of a background process.
@@ -120,10 +133,28 @@ impl BackgroundProcess {
         self.on_terminal
     }
 
+    /// What its starter said of it.
+    #[must_use]
+    pub fn facts(&self) -> &JobFacts {
+        &self.facts
+    }
+
+    /// Whether its session's model is told of its end, and by whom.
+    #[must_use]
+    pub fn delivery(&self) -> &DeliveryState {
+        &self.delivery
+    }
+
     /// How long it has run, or ran.
     #[must_use]
     pub fn age(&self) -> Duration {
         self.end().map_or_else(|| self.started.elapsed(), |end| end.wall_time)
+    }
+
+    /// How long ago it started.
+    #[must_use]
+    pub fn since_start(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Whether it runs or has ended.
@@ -263,6 +294,12 @@ impl BackgroundProcess {
         self.note_ending(by);
         self.watch.terminate();
         if let Some(end) = self.ended(grace).await {
+            // One that was adopted has ended before what it left; all others are gone by now.
+            if timeout(grace, self.watch.gone()).await.is_err() {
+                self.watch.start_kill();
+                // Its group logs what survives.
+                let _ = timeout(KILL_WAIT, self.watch.gone()).await;
+            }
             return Some(end);
         }
         self.kill(by).await
@@ -283,6 +320,11 @@ impl BackgroundProcess {
     fn note_ending(&self, by: EndedBy) {
         // The first request counts.
         self.ended_by.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(by);
+    }
+
+    /// Who had it ended so far.
+    pub(super) fn requested_end(&self) -> Option<EndedBy> {
+        *self.ended_by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn log(&self) -> MutexGuard<'_, OutputLog> {

@@ -1,9 +1,6 @@
 //! Reads a background process's output, and ends the process at its timeout.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     io::AsyncReadExt as _,
@@ -14,6 +11,7 @@ use tokio::{
 use super::{
     log::LogFile,
     process::{BackgroundEnd, BackgroundProcess, EndedBy, OutputProgress},
+    terms::OutputListener,
 };
 use crate::{command::ExitStatus, plain_text::Utf8Stream, process::Process, terminal_text::TerminalText};
 
@@ -40,6 +38,7 @@ pub(super) struct Worker {
     pub(super) keep_bytes: usize,
     pub(super) file: LogFile,
     pub(super) deadline: Option<Instant>,
+    pub(super) listener: Option<OutputListener>,
 }
 
 impl Worker {
@@ -107,8 +106,12 @@ impl Worker {
         }
         {
             let mut log = self.shown.log();
-            log.push(text, current);
+            log.push(text, current.clone());
             log.file = self.file.facts();
+        }
+        // Who hears of it finds it in the log.
+        if let Some(listener) = &mut self.listener {
+            listener(text, &current);
         }
         self.shown.news.send_modify(|news| news.written += written as u64);
     }
@@ -128,12 +131,14 @@ impl Worker {
             rest = terminal.push(&rest) + &terminal.finish();
         }
         self.keep(&rest, String::new(), 0).await;
+        self.file.finish().await;
+        self.shown.log().file = self.file.facts();
         // Nothing reads any more, and an open pipe would waste a descriptor.
         *self.shown.input.lock().await = None;
         let end = BackgroundEnd {
             // Only a shell whose supervisor was killed has no exit status.
             exit: self.process.exit().unwrap_or(ExitStatus::signaled(libc::SIGKILL)),
-            by: *self.shown.ended_by.lock().unwrap_or_else(PoisonError::into_inner),
+            by: self.shown.requested_end().or_else(|| self.process.limit_reached().map(EndedBy::Limit)),
             wall_time: self.shown.started.elapsed(),
         };
         self.shown.news.send_modify(|news| *news = OutputProgress { end: Some(end), ..*news });

@@ -1,38 +1,27 @@
-//! The guard: forks a supervisor for each command that the daemon requests.
+//! The guard: forks a supervisor when the daemon has none for a command.
 
 use std::{
     collections::HashSet,
     env, fs,
-    io::{self, IoSlice, IoSliceMut, Write as _},
-    mem::MaybeUninit,
-    os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    io::{self, Write as _},
+    os::fd::OwnedFd,
     process::ExitCode,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
-    net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-        SendFlags, recvmsg, sendmsg,
-    },
+    net::RecvFlags,
     process::{Pid, getpid, set_child_subreaper},
 };
 
 use super::{
-    procfs, supervisor,
+    procfs,
+    requests::{CommandEnds, Request, receive_request},
+    supervisor,
     sys::{self, Fork},
 };
-use crate::{
-    command::CommandStreams,
-    frames::{StartStage, SupervisorReport},
-};
-
-/// The most descriptors of a request: the supervisor's end of its socket, and the command's streams.
-const REQUEST_FDS: usize = 1 + CommandStreams::MAX_FDS;
+use crate::frames::{StartStage, SupervisorReport};
 
 /// Runs the guard until the daemon closes its end of the control socket, which is the standard input.
 ///
@@ -52,19 +41,6 @@ pub fn run_guard() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Requests a supervisor from the guard at the other end of `control`, with these descriptors: its end of its socket,
-/// then the streams of its command. Does not block.
-///
-/// # Errors
-/// [`Errno::AGAIN`] when the guard is behind; [`Errno::PIPE`] and its like when it is gone.
-pub(crate) fn send_request(control: impl AsFd, fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REQUEST_FDS))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    ancillary.push(SendAncillaryMessage::ScmRights(fds));
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    sendmsg(control, &[IoSlice::new(b"s")], &mut ancillary, flags).map(drop)
 }
 
 struct Guard {
@@ -139,50 +115,38 @@ impl Guard {
 
     /// Handles one request. Returns false when the daemon is gone.
     fn on_request(&mut self) -> io::Result<bool> {
-        let mut byte = [0];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REQUEST_FDS))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut buffers = [IoSliceMut::new(&mut byte)];
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let received = match recvmsg(&self.control, &mut buffers, &mut ancillary, flags) {
-            Ok(message) => message.bytes,
+        let mut fds = match receive_request(&self.control, RecvFlags::DONTWAIT) {
+            Ok(Request::Fds(fds)) => fds.into_iter(),
+            Ok(Request::End) => return Ok(false),
             Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
-            Err(Errno::CONNRESET) => 0,
             Err(error) => return Err(error.into()),
         };
-        if received == 0 {
-            return Ok(false);
-        }
-        let mut fds = ancillary
-            .drain()
-            .filter_map(|message| match message {
-                RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-                _ => None,
-            })
-            .flatten();
-        if let Some(supervisor) = fds.next() {
-            self.start_supervisor(UnixStream::from(supervisor), fds.collect());
+        if let Some(control) = fds.next()
+            && let Some(command) = CommandEnds::of(fds)
+        {
+            self.start_supervisor(control, command);
         }
         Ok(true)
     }
 
-    fn start_supervisor(&mut self, mut socket: UnixStream, streams: Vec<OwnedFd>) {
+    fn start_supervisor(&mut self, control: OwnedFd, mut command: CommandEnds) {
+        let own = getpid();
         match sys::fork() {
             Ok(Fork::Parent(pid)) => {
                 self.supervisors.insert(Pid::as_raw_nonzero(pid).get());
             }
             Ok(Fork::Child) => {
-                // If supervisors held the control socket, the daemon would not see the guard's end.
-                let null = fs::File::open("/dev/null").map(OwnedFd::from);
-                let Ok(null) = null else { std::process::exit(1) };
-                drop(std::mem::replace(&mut self.control, null));
-                let ok = supervisor::run(socket, streams, &self.signals);
+                // If supervisors held the guard's control socket, the daemon would not see the guard's end.
+                self.control = control;
+                let ok = supervisor::run(&self.control, command, own, &self.signals);
                 std::process::exit(i32::from(!ok));
             }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
                 // The daemon may be gone; then nobody waits for this.
-                let _ = socket.write_all(&SupervisorReport::Failed(StartStage::Supervisor, errno).encode());
+                let _ = command
+                    .socket
+                    .write_all(&SupervisorReport::Failed(StartStage::Supervisor, errno).encode());
             }
         }
     }

@@ -31,6 +31,8 @@ pub(super) struct UsageMeter {
     next: Instant,
     last: Usage,
     last_tasks: u64,
+    /// The processor time in clock ticks of earlier commands of the same supervisor.
+    earlier_ticks: u64,
 }
 
 /// What the processes below a supervisor use.
@@ -51,6 +53,7 @@ impl UsageMeter {
             next: Instant::now() + FIRST_PAUSE,
             last: Usage::default(),
             last_tasks: 0,
+            earlier_ticks: limits.of(LimitedResource::Cpu).map_or(0, |_| procfs::children_ticks()),
         })
     }
 
@@ -106,7 +109,7 @@ impl UsageMeter {
         let processes = self.limits.of(LimitedResource::Processes).unwrap_or(u64::MAX);
         let with_memory = self.limits.of(LimitedResource::Memory).is_some();
         let mut usage = Usage::default();
-        let mut ticks = procfs::children_ticks();
+        let mut ticks = procfs::children_ticks().saturating_sub(self.earlier_ticks);
         let mut shared = SharedMemory::default();
         walk(|stat| {
             // An ended process that was not waited for still has its time.

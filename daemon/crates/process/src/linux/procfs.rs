@@ -185,6 +185,15 @@ pub(super) fn kill_children(fallback: Option<i32>, spared: &HashSet<i32>) {
     }
 }
 
+/// Kills an own child that was started as the leader of a process session, with its process group, and so most of what it started at once. It
+/// cannot leave that group, whose number is its own and is not given away before it is reaped.
+pub(super) fn kill_session_leader(child: i32) {
+    if let Some(group) = Pid::from_raw(child) {
+        // An error means that only processes of another user are left in it.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 /// Asks everything below this process to end, and continues what is stopped so that it can.
 pub(super) fn terminate_descendants() {
     for stat in descendants() {

@@ -2,37 +2,34 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    env,
-    ffi::OsString,
-    fs,
+    env, fs,
     io::{self, Read as _, Write as _},
     os::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
     },
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use agentd_sandbox::{ConfineStep, SandboxPolicy};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    pipe::{PipeFlags, pipe_with},
+    net::RecvFlags,
     process::{
-        Pid, PidfdFlags, Signal, WaitStatus, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper,
+        Pid, PidfdFlags, Signal, WaitStatus, getpid, getppid, pidfd_open, pidfd_send_signal,
+        set_child_subreaper,
     },
 };
 
 use super::{
+    launch::{StartFailure, failed, launch},
     meter::{Usage, UsageMeter},
     procfs::{self, Stat},
+    requests::{CommandEnds, Request, receive_request},
     sys,
 };
 use crate::{
-    command::{CommandSpec, CommandStreams},
+    command::CommandStreams,
     frames::{StartStage, SupervisorOrder, SupervisorReport, decode_command},
     limits::LimitedResource,
 };
@@ -57,20 +54,88 @@ struct StartedCommand {
     meter: Option<UsageMeter>,
 }
 
-/// Runs one command and returns when nothing of it is left. Returns false when that could not be achieved.
-pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &OwnedFd) -> bool {
+/// What a supervisor keeps from command to command.
+#[derive(Default)]
+struct SupervisorState {
+    /// The nice value of commands, once the supervisor has taken precedence over them.
+    commands_nice: Option<i32>,
+    /// Whether it has tried to.
+    is_raised: bool,
+}
+
+/// Runs one command after the other, each until nothing of it is left, until the daemon or the guard is gone or the daemon needs this process
+/// no longer. Returns false when processes of a command are left that could not be ended.
+///
+/// `control` brings further commands, `command` is the first, and `guard` is the process that forked this one.
+pub(super) fn run(control: &OwnedFd, command: CommandEnds, guard: Pid, signals: &OwnedFd) -> bool {
     let _ = fs::write("/proc/self/comm", "agentd-scope");
-    match start(&mut socket, streams) {
-        Ok(StartedCommand { pid, meter }) => {
-            let told = Usage::default();
-            Supervisor { socket, shell: Some(pid), kill: None, meter, told }.watch(signals)
+    let own = getpid();
+    let mut socket = &command.socket;
+    // An error means that the daemon is gone or has given the command up; reading the command says so, too.
+    let ready = match set_child_subreaper(Some(own)) {
+        Ok(()) => SupervisorReport::Ready(own.as_raw_nonzero().get()),
+        Err(errno) => SupervisorReport::Failed(StartStage::Supervisor, errno.raw_os_error()),
+    };
+    let is_told = socket.write_all(&ready.encode());
+    if is_told.is_err() || !matches!(ready, SupervisorReport::Ready(_)) {
+        return true;
+    }
+    let mut state = SupervisorState::default();
+    let mut next = Some(command);
+    while let Some(command) = next {
+        match serve(command, guard, &mut state, signals) {
+            CommandEnd::Stays => {}
+            CommandEnd::Leaves => return true,
+            CommandEnd::Failed => return false,
         }
+        next = match rustix::io::retry_on_intr(|| receive_request(control, RecvFlags::empty())) {
+            Ok(Request::Fds(fds)) => CommandEnds::of(fds),
+            // With an error no command will come either.
+            Ok(Request::End) | Err(_) => None,
+        };
+    }
+    true
+}
+
+/// What a supervisor does after a command.
+enum CommandEnd {
+    /// It waits for another command.
+    Stays,
+    /// It ends.
+    Leaves,
+    /// It ends, and leaves processes that it could not end.
+    Failed,
+}
+
+/// Runs one command until nothing of it is left.
+fn serve(command: CommandEnds, guard: Pid, state: &mut SupervisorState, signals: &OwnedFd) -> CommandEnd {
+    let CommandEnds { mut socket, streams } = command;
+    let started = match start(&mut socket, streams, state) {
+        Ok(started) => started,
         Err(Some((stage, errno))) => {
-            // If the daemon is gone, nobody waits for the reason, and nothing was started.
-            let _ = socket.write_all(&SupervisorReport::Failed(stage, errno).encode());
-            true
+            let failed = SupervisorReport::Failed(stage, errno).encode();
+            return leave_or_stay(&mut socket, Some(guard), &failed);
         }
-        Err(None) => true,
+        // The daemon is gone, or has given the command up.
+        Err(None) => return CommandEnd::Leaves,
+    };
+    let StartedCommand { pid, meter } = started;
+    let told = Usage::default();
+    let mut supervisor = Supervisor { socket, shell: Some(pid), kill: None, meter, told };
+    let Some(last) = supervisor.watch(signals) else { return CommandEnd::Failed };
+    let guard = Some(guard).filter(|_| !supervisor.is_alone());
+    leave_or_stay(&mut supervisor.socket, guard, &last)
+}
+
+/// Reports that nothing of a command is left, after the reports `before`; and whether this process waits for another command. Without a
+/// `guard` it does not.
+fn leave_or_stay(socket: &mut UnixStream, guard: Option<Pid>, before: &[u8]) -> CommandEnd {
+    // Without its guard, this process is the daemon's to reap: it ends as soon as it can.
+    let stays = guard.is_some() && getppid() == guard;
+    let reports = [before, &SupervisorReport::Empty(stays).encode()].concat();
+    match socket.write_all(&reports) {
+        Ok(()) if stays => CommandEnd::Stays,
+        Ok(()) | Err(_) => CommandEnd::Leaves,
     }
 }
 
@@ -78,11 +143,9 @@ pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &Owned
 fn start(
     socket: &mut UnixStream,
     streams: Vec<OwnedFd>,
-) -> Result<StartedCommand, Option<(StartStage, i32)>> {
+    state: &mut SupervisorState,
+) -> Result<StartedCommand, Option<StartFailure>> {
     let gone = |_: io::Error| None;
-    let own = getpid();
-    set_child_subreaper(Some(own)).map_err(|errno| Some((StartStage::Supervisor, errno.raw_os_error())))?;
-    socket.write_all(&SupervisorReport::Ready(own.as_raw_nonzero().get()).encode()).map_err(gone)?;
     let mut length = [0; 8];
     socket.read_exact(&mut length).map_err(gone)?;
     let length = usize::try_from(u64::from_ne_bytes(length))
@@ -90,90 +153,22 @@ fn start(
     let mut bytes = vec![0; length];
     socket.read_exact(&mut bytes).map_err(gone)?;
     let (spec, terms) = decode_command(&bytes).ok_or(Some((StartStage::Supervisor, libc::EBADMSG)))?;
-
-    // Enter it before forking, to tell a missing directory from a missing program.
-    env::set_current_dir(&spec.cwd).map_err(failed(StartStage::WorkingDirectory))?;
-    let (program, args) = match &spec.sandbox {
-        Some(policy) if policy.bwrap.is_some() => by_bwrap(policy, &spec)?,
-        _ => (spec.program, spec.args),
-    };
-    let mut command = Command::new(&program);
-    command.args(&args).env_clear().envs(spec.env);
-    connect(&mut command, spec.streams, streams).map_err(failed(StartStage::Supervisor))?;
     let meter = UsageMeter::new(terms.limits);
-    let nice = if meter.is_some() { sys::raise_priority() } else { None };
-    sys::prepare_on_start(
-        &mut command,
-        sys::OnStart {
-            terminal: matches!(spec.streams, CommandStreams::Terminal(_)),
-            owner: terms.owner.0,
-            cpu_seconds: terms
-                .limits
-                .of(LimitedResource::Cpu)
-                .map(|seconds| seconds.saturating_add(CPU_MARGIN)),
-            nice,
-        },
-    );
-    let child = match spec.sandbox {
-        Some(policy) if policy.bwrap.is_none() => spawn_confined(command, &policy, spec.cwd)?,
-        // bwrap starts this program again, which confines itself.
-        Some(_) | None => command.spawn().map_err(failed(StartStage::Program))?,
+    if meter.is_some() && !state.is_raised {
+        *state = SupervisorState { commands_nice: sys::raise_priority(), is_raised: true };
+    }
+    let on_start = sys::OnStart {
+        terminal: matches!(spec.streams, CommandStreams::Terminal(_)),
+        owner: terms.owner.0,
+        cpu_seconds: terms.limits.of(LimitedResource::Cpu).map(|seconds| seconds.saturating_add(CPU_MARGIN)),
+        nice: state.commands_nice,
     };
+    // Enter it before starting the program, to tell a missing directory from a missing program.
+    env::set_current_dir(&spec.cwd).map_err(failed(StartStage::WorkingDirectory))?;
+    let started = launch(spec, streams, on_start);
     // Staying there would prevent unmounting the command's directory while anything runs.
     let _ = env::set_current_dir("/");
-    let pid = i32::try_from(child.id()).map_err(|_| Some((StartStage::Supervisor, libc::ERANGE)))?;
-    Ok(StartedCommand { pid, meter })
-}
-
-/// The command line by which `bwrap` makes the mounts of a sandbox.
-fn by_bwrap(
-    policy: &SandboxPolicy,
-    spec: &CommandSpec,
-) -> Result<(OsString, Vec<OsString>), Option<(StartStage, i32)>> {
-    let bwrap = policy.bwrap.as_deref().unwrap_or(Path::new("bwrap"));
-    agentd_sandbox::command_line(bwrap, policy, &spec.cwd, &spec.program, &spec.args)
-        .map_err(failed(StartStage::Sandbox(ConfineStep::Mounts)))
-}
-
-/// Starts a command that confines itself before it executes its program.
-fn spawn_confined(
-    mut command: Command,
-    policy: &Arc<SandboxPolicy>,
-    cwd: PathBuf,
-) -> Result<Child, Option<(StartStage, i32)>> {
-    let (told, tell) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
-        .map_err(|errno| Some((StartStage::Supervisor, errno.raw_os_error())))?;
-    sys::confine_on_start(&mut command, Arc::clone(policy), cwd, tell);
-    command.spawn().map_err(|error| {
-        // The step that failed, if it was one of these.
-        let mut code = [0];
-        let told = rustix::io::read(&told, &mut code).is_ok_and(|count| count == 1);
-        let step = ConfineStep::from_code(code[0]).filter(|_| told);
-        failed(step.map_or(StartStage::Program, StartStage::Sandbox))(error)
-    })
-}
-
-/// Connects the command to its streams; see [`CommandStreams::open`] for their order.
-fn connect(command: &mut Command, streams: CommandStreams, fds: Vec<OwnedFd>) -> io::Result<()> {
-    let mut fds = fds.into_iter();
-    let mut next = || fds.next().ok_or_else(|| io::Error::from_raw_os_error(libc::EBADMSG));
-    let stdin = match streams {
-        CommandStreams::Output => Stdio::null(),
-        CommandStreams::InputOutput | CommandStreams::Separate => Stdio::from(next()?),
-        CommandStreams::Terminal(_) => {
-            let terminal = next()?;
-            command.stdin(terminal.try_clone()?).stdout(terminal.try_clone()?).stderr(terminal);
-            return Ok(());
-        }
-    };
-    let stdout = next()?;
-    let stderr = if streams == CommandStreams::Separate { next()? } else { stdout.try_clone()? };
-    command.stdin(stdin).stdout(stdout).stderr(stderr);
-    Ok(())
-}
-
-fn failed(stage: StartStage) -> impl Fn(io::Error) -> Option<(StartStage, i32)> {
-    move |error| Some((stage, error.raw_os_error().unwrap_or(libc::EINVAL)))
+    Ok(StartedCommand { pid: started?, meter })
 }
 
 struct Supervisor {
@@ -196,21 +191,33 @@ struct OngoingKill {
 }
 
 impl Supervisor {
-    fn watch(mut self, signals: &OwnedFd) -> bool {
+    /// Watches the command until nothing of it is left. Returns the reports that are left to send; `None` when processes are left that could
+    /// not be ended.
+    fn watch(&mut self, signals: &OwnedFd) -> Option<Vec<u8>> {
         if let Some(pid) = self.shell {
             self.report(SupervisorReport::Started(pid));
         }
         loop {
             if let Some(kill) = &mut self.kill {
                 kill.rounds += 1;
+                if kill.rounds == 1
+                    && let Some(shell) = self.shell
+                {
+                    procfs::kill_session_leader(shell);
+                }
                 if kill.rounds > GENTLE_ROUNDS {
                     freeze_and_kill();
                 }
                 procfs::kill_children(self.shell, &HashSet::new());
             }
-            if !self.reap() {
-                self.report(SupervisorReport::Empty);
-                return true;
+            let (exited, is_left) = self.reap();
+            let exited = exited.map(SupervisorReport::encode);
+            if !is_left {
+                // One message wakes the daemon once.
+                return Some(exited.map(Vec::from).unwrap_or_default());
+            }
+            if let Some(exited) = exited {
+                self.send(&exited);
             }
             if self
                 .kill
@@ -218,9 +225,9 @@ impl Supervisor {
                 .and_then(|kill| kill.deadline)
                 .is_some_and(|deadline| Instant::now() > deadline)
             {
-                return false;
+                return None;
             }
-            let Ok((ordered, ended)) = self.wait(signals) else { return false };
+            let (ordered, ended) = self.wait(signals).ok()?;
             if ended {
                 drain(signals);
             }
@@ -232,7 +239,7 @@ impl Supervisor {
     }
 
     fn wait(&mut self, signals: &OwnedFd) -> io::Result<(bool, bool)> {
-        let lone = self.kill.as_ref().is_some_and(|kill| kill.deadline.is_some());
+        let lone = self.is_alone();
         let pause = match &mut self.kill {
             Some(kill) => {
                 let pause = kill.pause;
@@ -322,8 +329,13 @@ impl Supervisor {
         }
     }
 
-    /// Reaps ended children and reports the end of the command. Returns whether any child is left.
-    fn reap(&mut self) -> bool {
+    /// Whether the daemon is gone, or has given the command up.
+    fn is_alone(&self) -> bool {
+        self.kill.as_ref().is_some_and(|kill| kill.deadline.is_some())
+    }
+
+    /// Reaps ended children. Returns the report of the end of the command's own process, and whether any child is left.
+    fn reap(&mut self) -> (Option<SupervisorReport>, bool) {
         let mut ended = None;
         let shell = self.shell;
         let left = procfs::reap(|pid, status| {
@@ -331,15 +343,18 @@ impl Supervisor {
                 ended = Some(status);
             }
         });
-        if let Some(status) = ended {
+        if ended.is_some() {
             self.shell = None;
-            self.report(exit_report(status));
         }
-        left
+        (ended.map(exit_report), left)
     }
 
     fn report(&mut self, report: SupervisorReport) {
-        if self.socket.write_all(&report.encode()).is_err() {
+        self.send(&report.encode());
+    }
+
+    fn send(&mut self, reports: &[u8]) {
+        if self.socket.write_all(reports).is_err() {
             self.on_daemon_gone();
         }
     }

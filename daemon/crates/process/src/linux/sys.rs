@@ -6,6 +6,7 @@
 )]
 
 use std::{
+    ffi::{CStr, CString},
     io,
     mem::MaybeUninit,
     ops::Range,
@@ -16,7 +17,10 @@ use std::{
     path::PathBuf,
     process::Command,
     ptr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
 };
 
 use agentd_sandbox::SandboxPolicy;
@@ -193,32 +197,138 @@ pub(super) fn raise_priority() -> Option<i32> {
     Some(before)
 }
 
-/// Makes the started program lead a process session of its own, with no signal blocked, and as `on_start` says.
-pub(super) fn prepare_on_start(command: &mut Command, on_start: OnStart) {
-    let limit = |resource, value: u64| {
-        let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-        // SAFETY: reads the value that it is given. A failure leaves the limit that there was, which is as well.
-        unsafe { libc::setrlimit(resource, &raw const limit) };
-    };
-    // SAFETY: all calls are async-signal-safe and touch nothing but the new process and its terminal.
-    unsafe {
-        command.pre_exec(move || {
+impl OnStart {
+    /// Makes the calling process, which is about to execute a program, lead a process session of its own, with no signal blocked, and
+    /// all the rest.
+    ///
+    /// # Errors
+    /// The system's.
+    ///
+    /// # Safety
+    /// The caller is a new process that does nothing else before it executes its program. It may share its parent's memory: nothing is
+    /// allocated, and no lock is taken.
+    unsafe fn apply(self) -> io::Result<()> {
+        let limit = |resource, value: u64| {
+            let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+            // SAFETY: reads the value that it is given. A failure leaves the limit that there was, which is as well.
+            unsafe { libc::setrlimit(resource, &raw const limit) };
+        };
+        // SAFETY: all calls are async-signal-safe and touch nothing but the new process and its terminal.
+        unsafe {
             check(libc::setsid())?;
-            if on_start.terminal {
+            if self.terminal {
                 check(libc::ioctl(0, libc::TIOCSCTTY, 0))?;
             }
-            limit(libc::RLIMIT_LOCKS, on_start.owner);
-            if let Some(seconds) = on_start.cpu_seconds {
+            limit(libc::RLIMIT_LOCKS, self.owner);
+            if let Some(seconds) = self.cpu_seconds {
                 limit(libc::RLIMIT_CPU, seconds);
             }
-            if let Some(nice) = on_start.nice {
+            if let Some(nice) = self.nice {
                 check(libc::setpriority(libc::PRIO_PROCESS, 0, nice))?;
             }
             let mut set = MaybeUninit::<libc::sigset_t>::uninit();
             libc::sigemptyset(set.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), ptr::null_mut())).map(drop)
-        });
+        }
     }
+}
+
+/// Prepares the started program as `on_start` says.
+pub(super) fn prepare_on_start(command: &mut Command, on_start: OnStart) {
+    // SAFETY: a new process runs this right before it executes its program.
+    unsafe {
+        command.pre_exec(move || on_start.apply());
+    }
+}
+
+/// A program to start: its path, its arguments with its name, its environment as `NAME=VALUE`.
+pub(super) struct ProgramImage<'a> {
+    pub(super) path: &'a CStr,
+    pub(super) args: &'a [CString],
+    pub(super) env: &'a [CString],
+}
+
+/// Bytes of the stack on which a process that shares its parent's memory runs until it executes its program: it makes a dozen system calls,
+/// none of them deeper than a few hundred bytes.
+const START_STACK: usize = 64 * 1024;
+
+/// All that a process needs that shares its parent's memory until it executes its program.
+struct SharedStart {
+    path: *const libc::c_char,
+    args: Vec<*const libc::c_char>,
+    env: Vec<*const libc::c_char>,
+    /// Its standard streams, each a descriptor above 2; `None` leaves the parent's.
+    streams: [Option<i32>; 3],
+    on_start: OnStart,
+    /// The system's error code, once a step has failed.
+    errno: AtomicI32,
+}
+
+/// Starts a program without copying the caller's memory first: the new process uses it until it executes the program, and the caller waits
+/// until then. Returns its process id. All of the caller's signals must be blocked.
+///
+/// # Errors
+/// The system's: of the preparation, or of executing the program. Then there is no new process.
+pub(super) fn spawn_sharing_memory(
+    image: &ProgramImage<'_>,
+    streams: [Option<BorrowedFd<'_>>; 3],
+    on_start: OnStart,
+) -> io::Result<Pid> {
+    let pointers = |texts: &[CString]| {
+        let texts = texts.iter().map(|text| text.as_ptr());
+        texts.chain([ptr::null()]).collect()
+    };
+    let start = SharedStart {
+        path: image.path.as_ptr(),
+        args: pointers(image.args),
+        env: pointers(image.env),
+        streams: streams.map(|stream| stream.map(|stream| stream.as_raw_fd())),
+        on_start,
+        errno: AtomicI32::new(0),
+    };
+    let mut stack: Vec<MaybeUninit<u128>> = Vec::with_capacity(START_STACK / size_of::<u128>());
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the stack is exclusively the new process's, is aligned for any architecture (whole 16-byte words from an aligned start), and
+    // outlives it there, as `start` does: with `CLONE_VFORK` this call returns when the new process has executed its program or ended. Until
+    // then no other code of this process runs: it has one thread, checked when the guard starts, and its signals are blocked.
+    let outcome = unsafe {
+        let top = stack.as_mut_ptr().add(stack.capacity());
+        libc::clone(execute, top.cast(), flags, (&raw const start).cast_mut().cast())
+    };
+    let pid = check(outcome)?;
+    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("clone gave no process id"))?;
+    match start.errno.load(Ordering::Relaxed) {
+        0 => Ok(pid),
+        errno => {
+            // It has ended by itself, so this does not wait.
+            rustix::io::retry_on_intr(|| {
+                rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty())
+            })?;
+            Err(io::Error::from_raw_os_error(errno))
+        }
+    }
+}
+
+/// The new process of [`spawn_sharing_memory`]: executes its program, or notes the error and ends.
+extern "C" fn execute(start: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `spawn_sharing_memory` passes a `SharedStart` that outlives this process's use of it.
+    let start = unsafe { &*start.cast::<SharedStart>() };
+    let prepare = || {
+        for (to, from) in (0..).zip(start.streams) {
+            if let Some(from) = from {
+                // SAFETY: concerns this process's own table of descriptors alone, which is a copy.
+                check(unsafe { libc::dup2(from, to) })?;
+            }
+        }
+        // SAFETY: this process does nothing else before it executes its program.
+        unsafe { start.on_start.apply()? };
+        // SAFETY: the path is a C string, and the lists end with a null pointer.
+        check(unsafe { libc::execve(start.path, start.args.as_ptr(), start.env.as_ptr()) }).map(drop)
+    };
+    let failed = prepare().err().and_then(|error| error.raw_os_error()).unwrap_or(libc::EINVAL);
+    start.errno.store(failed, Ordering::Relaxed);
+    // SAFETY: ends this process without running any of the code that ends its parent.
+    unsafe { libc::_exit(127) }
 }
 
 /// Makes the started program confine itself, after all other preparations. The code of a step that fails goes to `tell`.

@@ -3,8 +3,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use agentd_process::{
-    BackgroundError, BackgroundJob, BackgroundLimits, BackgroundProcesses, BackgroundState, CommandStreams,
-    EndedBy, LocalShell, ShellJob,
+    AdoptedOutput, BackgroundError, BackgroundJob, BackgroundLimits, BackgroundProcesses, BackgroundState,
+    CommandStreams, EndedBy, JobFacts, JobTerms, LocalShell, LogFileFacts, ShellJob,
 };
 use agentd_protocol::command::{Work, WorkKind};
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,12 @@ impl Bench {
             work: Work { kind: WorkKind::Tool, id: None, name: None },
             outside_sandbox: false,
         };
-        BackgroundJob { label: command.into(), job, outputs: self.dir.path().into() }
+        BackgroundJob {
+            label: command.into(),
+            job,
+            outputs: self.dir.path().into(),
+            terms: JobTerms::default(),
+        }
     }
 }
 
@@ -121,4 +126,71 @@ async fn waiting_ends_with_output_or_the_end() {
     // What has ended is not waited for.
     process.written_since(process.mark(), TIME_LIMIT).await;
     assert_eq!(process.since(2).text, "over\n");
+}
+
+fn service(bench: &Bench, command: &str, name: &str) -> BackgroundJob {
+    let facts = JobFacts { name: Some(name.to_owned()), is_service: true, ..JobFacts::default() };
+    BackgroundJob { terms: JobTerms { facts, ..JobTerms::default() }, ..bench.job(command) }
+}
+
+#[tokio::test]
+async fn a_service_ends_the_one_of_its_name_and_no_other() {
+    let bench = Bench::new();
+    let limits = BackgroundLimits { running: 3, ..LIMITS };
+    let start = |command, name| bench.list.start(&bench.shell, service(&bench, command, name), limits);
+    let other = start("sleep 1000", "other").await.unwrap();
+    let first = start("sleep 1000", "web").await.unwrap();
+    let second = start("sleep 1000", "web").await.unwrap();
+    assert_eq!(first.end().and_then(|end| end.by), Some(EndedBy::Restart));
+    assert_eq!((second.end(), other.end()), (None, None));
+    assert_eq!(bench.list.get("web").unwrap().id(), second.id());
+    // Two at once: one of them takes the place of the other.
+    let (third, fourth) = tokio::join!(start("sleep 1000", "web"), start("sleep 1000", "web"));
+    let ends = [third.unwrap().end(), fourth.unwrap().end(), second.end()];
+    assert_eq!(ends.iter().filter(|end| end.is_none()).count(), 1, "{ends:?}");
+    bench.shell.group.terminate(TIME_LIMIT).await;
+}
+
+#[tokio::test]
+async fn a_file_from_the_first_byte_on_goes_when_nothing_was_written() {
+    let bench = Bench::new();
+    let job = |command| BackgroundJob {
+        terms: JobTerms { keeps_file: true, ..JobTerms::default() },
+        ..bench.job(command)
+    };
+    let process = bench.list.start(&bench.shell, job("read -r; echo a"), LIMITS).await.unwrap();
+    let path = process.file().path.expect("a file from the start");
+    process.write(b"x\n").await.unwrap();
+    process.ended(TIME_LIMIT).await.unwrap();
+    assert_eq!((std::fs::read_to_string(path).unwrap().as_str(), process.file().bytes), ("a\n", 2));
+    let silent = bench.list.start(&bench.shell, job("read -r"), LIMITS).await.unwrap();
+    let path = silent.file().path.expect("a file from the start");
+    silent.end_input().await.unwrap();
+    silent.ended(TIME_LIMIT).await.unwrap();
+    assert_eq!((path.exists(), silent.file().path), (false, None));
+}
+
+#[tokio::test]
+async fn a_running_command_can_be_adopted_and_is_told_of_as_the_others() {
+    let bench = Bench::new();
+    let BackgroundJob { job, label, .. } = bench.job("echo a; exec sleep 1000");
+    let mut run = bench.shell.start_run(job).await.unwrap();
+    assert_eq!(run.next().await, Some(&b"a\n"[..]));
+    let output = AdoptedOutput { text: "a\n", total_bytes: 2, line_feeds: 1, file: LogFileFacts::default() };
+    let adopt = || bench.list.adopt(&run, label.clone(), JobTerms::default(), LIMITS, &output);
+    // One that is given up leaves no trace.
+    drop(adopt().unwrap());
+    assert!(bench.list.list().is_empty() && bench.list.is_idle());
+    let adopted = adopt().unwrap();
+    let process = std::sync::Arc::clone(adopted.process());
+    assert_eq!((process.id(), process.total_bytes(), process.since(0).text.as_str()), ("bg-6", 2, "a\n"));
+    let (ended, ()) = tokio::join!(process.terminate(TIME_LIMIT, EndedBy::User), async {
+        while let Some(chunk) = run.next().await {
+            adopted.push(&String::from_utf8_lossy(chunk), chunk.len(), LogFileFacts::default());
+        }
+        adopted.finish(&run.finish());
+    });
+    let end = ended.unwrap();
+    assert_eq!((end.by, end.exit.signal), (Some(EndedBy::User), Some(15)));
+    assert_eq!(bench.list.next_end().await.id(), "bg-6");
 }

@@ -1,22 +1,17 @@
 //! Deaths of the daemon, of the guard, and of the process that watches a command.
 
-use std::{fs, process::Stdio};
+use std::process::Stdio;
 
 use agentd_process::ExitStatus;
 
 use crate::fixture::{
-    HELPER, escape_artists, is_alive, kill_9, launcher, read_all, read_pids, script, soon, until, until_dead,
+    HELPER, escape_artists, is_alive, kill_9, launcher, parent_of, read_all, read_pids, script, soon, until,
+    until_dead,
 };
 
 /// The parent of a process.
 fn parent(pid: i32) -> u32 {
     parent_of(u32::try_from(pid).expect("an id")).expect("a process")
-}
-
-/// The parent of a process, also of one that waits to be reaped; `None` when there is no such process.
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ const SUBJECT_CHARS: usize = 200;
 const BYTES_PER_TOKEN: usize = 4;
 
 /// The arguments that say most about a call, the most telling first.
-const TELLING_ARGUMENTS: [&str; 5] = ["command", "path", "pattern", "url", "query"];
+const TELLING_ARGUMENTS: [&str; 6] = ["command", "path", "pattern", "url", "query", "code"];
 
 impl Actor {
     /// Answers what the session is doing: at once, or in the middle of an answer when the run has told what it says so far.

@@ -46,7 +46,7 @@ impl Actor {
         closing: CancellationToken,
         after_crash: AfterCrash,
     ) -> Ended {
-        let idle_after = self.context.services.limits.idle_after;
+        let idle_after = self.idle_after();
         let mut last_work = Instant::now();
         let idle = sleep(idle_after.unwrap_or_default());
         tokio::pin!(idle);
@@ -54,6 +54,7 @@ impl Actor {
         let background = self.context.background.clone();
         // A client may have unregistered tools while the session was not in memory.
         self.tell_tools();
+        Box::pin(self.restore_jobs()).await;
         self.after_crash(after_crash);
         self.ask_trust_again();
         loop {
@@ -83,7 +84,7 @@ impl Actor {
                     }
                 }
                 () = self.queues.due() => self.queues.publish_untold(&self.feed),
-                process = background.next_end() => self.on_process_end(&process),
+                process = background.next_end() => Box::pin(self.on_process_end(&process)).await,
                 // Reset only when it has fired: that is cheaper than at every event.
                 () = &mut idle, if idle_after.is_some() => {
                     let idle_after = idle_after.unwrap_or_default();
@@ -130,6 +131,7 @@ impl Actor {
                         self.ask_trust();
                         self.ask_to_deliver();
                     }
+                    InboxMessage::LogIn(login) => self.log_in(*login),
                     InboxMessage::Activity(done) => self.tell_activity(done),
                     InboxMessage::WhenIdle(done) => self.when_idle(done),
                     InboxMessage::Header(header) => {
@@ -139,7 +141,7 @@ impl Actor {
                     InboxMessage::Unload(unloading) => {
                         self.retry_failed_writes().await;
                         // A session that is loaded again must not find the end of its own run in the intent log.
-                        self.journal.intent_log().settled().await;
+                        self.journal.intent_log().close().await;
                         // Nor may a run message be lost.
                         match self.unloaded().await.filter(|_| from_tasks.is_empty()) {
                             Some(unloaded) => {
@@ -364,6 +366,7 @@ impl Actor {
             RunMessage::Deliverable(yes) => self.on_deliverable(yes),
             RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
             RunMessage::Expanded(expanded) => self.on_expanded(*expanded).await,
+            RunMessage::TemplateFilled(filled) => Box::pin(self.on_template_filled(*filled)).await,
             RunMessage::ExtensionsAsked => self.take_extension_requests().await,
             RunMessage::HooksBegan(context) => self.on_hooks_began(context).await,
             RunMessage::PromptJudged(judged) => {
@@ -404,6 +407,8 @@ impl Actor {
             }
             RunMessage::NotStored => self.on_not_stored().await,
             RunMessage::Broken => self.on_broken().await,
+            RunMessage::CellCall(call) => self.on_cell_call(*call),
+            RunMessage::Job(message) => self.on_job_message(*message).await,
             RunMessage::Subagent(message) => self.on_subagent_message(*message).await,
             RunMessage::Checkpoint(checkpoint) => self.on_checkpoint(*checkpoint).await,
             RunMessage::CheckpointsHandled(handled) => {

@@ -28,6 +28,9 @@ impl Actor {
         if call.method.starts_with("model.") && call.method != "model.set" {
             return Box::pin(self.on_model_call(call)).await;
         }
+        if call.method.starts_with("agents.") {
+            return self.on_agent_call(call);
+        }
         let call = self.take_tool_call(call).and_then(|call| self.take_read(call));
         let Some(call) = call else { return };
         let SessionCall { method, params, responder, command, .. } = call;
@@ -43,6 +46,8 @@ impl Actor {
             "session.reload" => return self.reload_for_extension(responder),
             "session.navigate" => return self.navigate_for_extension(&params, responder).await,
             "read" => self.read_for_extension(&params).await,
+            "session.begin" => return self.begin_for_extension(&params, responder),
+            "session.fill" => self.fill_for_extension(params).await,
             "session.writeFile" => self.journal.make_file().await.map(|()| Value::Null).map_err(failed),
             "session.appendEntry" => self.append_for_extension(params).await,
             "session.setName" => match params["name"].as_str() {

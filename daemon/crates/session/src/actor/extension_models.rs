@@ -3,14 +3,16 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use agentd_agent::HostError;
-use agentd_extensions::SessionCall;
+use agentd_extensions::{HostFailure, NonChat, SessionCall};
 use agentd_protocol::{entry::EntryBody, event::EntryAppended};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::session_actor::Actor;
 use crate::{
-    extensions::{ExtensionRequest, STATE_ENTRY, ask_model, is_virtual, model_auth},
+    extensions::{
+        ExtensionRequest, STATE_ENTRY, ask_model, is_virtual, model_auth, modify_models, run_non_chat,
+    },
     open::with_models,
 };
 
@@ -31,6 +33,24 @@ impl Actor {
             Ok(made) => self.use_models(made).await,
             Err(error) => tracing::error!(%error, "the models of extensions could not be looked at"),
         }
+    }
+
+    /// Has extensions change the lists of their models for the logins that are stored, in a task.
+    pub(super) fn modify_extension_models(&mut self) {
+        let Some(extensions) = self.context.extensions.clone() else { return };
+        if extensions.modifying_providers().is_empty() {
+            return;
+        }
+        let (auth, models) = (self.context.auth.clone(), Arc::clone(self.context.models.base()));
+        let actor = self.extension_requests.0.clone();
+        let cancel = self.server_prompts.cancel.clone();
+        self.context.services.tasks.spawn(async move {
+            let modifying = modify_models(&extensions, &auth, &models);
+            if cancel.run_until_cancelled(modifying).await == Some(true) {
+                // Without the actor nobody has models.
+                let _ = actor.send(ExtensionRequest::ModelsModified);
+            }
+        });
     }
 
     /// What the router of the chosen model has kept on this branch.
@@ -106,14 +126,18 @@ impl Actor {
                     responder.send(&Ok(json!({"aborted": false, "errors": errors})));
                 });
             }
+            "model.classify" | "model.images" => {
+                let kind = if method == "model.images" { NonChat::Image } else { NonChat::Classifier };
+                self.context.services.tasks.spawn(async move {
+                    let asked = run_non_chat(&context, kind, &params);
+                    let answer = responder.cancelled().clone().run_until_cancelled(asked).await;
+                    let aborted = || Err(HostFailure::new("aborted", "The request was aborted"));
+                    responder.send(&answer.unwrap_or_else(aborted));
+                });
+            }
             other => {
-                let provider = params["model"]["provider"].as_str().unwrap_or("unknown");
-                let text = match other {
-                    "model.classify" => format!("Provider {provider} does not support classification"),
-                    "model.images" => format!("Provider {provider} does not support image generation"),
-                    other => format!("agentd knows no call {other}"),
-                };
-                responder.send(&Err::<Value, _>(agentd_extensions::HostFailure::new("unsupported", text)));
+                let text = format!("agentd knows no call {other}");
+                responder.send(&Err::<Value, _>(HostFailure::new("unsupported", text)));
             }
         }
     }

@@ -78,6 +78,9 @@ impl Actor {
     pub(super) fn renew_extensions(&mut self, renewal: Renewal, asker: StartAsker) {
         let busy = if self.closing {
             Some(shutting_down())
+        } else if self.is_of_extension() {
+            let text = "The extensions of this session are those of the extension that has opened it, and are not loaded again.";
+            Some(Failure::new(ErrorCode::Unsupported, text))
         } else if self.run.is_active() {
             let text = "Wait for the current response to finish before reloading.";
             Some(Failure::new(ErrorCode::Busy, text).hint("Wait for agent_settled, or abort first."))
@@ -206,6 +209,8 @@ impl Actor {
 
     async fn take_extensions(&mut self, loaded: LoadedAgain) {
         let LoadedAgain { surroundings, failures, why, set_up, asker } = loaded;
+        // Those of before ran agents that nobody drives any more.
+        self.context.subagents.end_agents();
         match surroundings {
             NewSurroundings::Reread(settings) => {
                 self.trust.next = None;
@@ -225,6 +230,7 @@ impl Actor {
         self.tell_tools();
         Box::pin(self.tell_commands()).await;
         self.use_extension_models().await;
+        self.modify_extension_models();
         let filled = match set_up {
             Some(Ok(set_up)) => self.set_up(set_up).await,
             Some(Err(failure)) => Err(failure),

@@ -61,8 +61,14 @@ impl Actor {
         let started = self.extensions_started.clone();
         let cwd = self.context.cwd.display().to_string();
         let requests = self.extension_requests.0.clone();
+        // It says itself when its handlers begin.
+        let is_of_extension = self.is_of_extension();
         self.tasks.spawn(async move {
             extensions.bind(weak, core).await;
+            if is_of_extension {
+                started.cancel();
+                return asker.into_iter().for_each(|asker| drop(asker.send(Ok(()))));
+            }
             let StartReason { reason, previous_file } = why;
             let mut event = json!({"type": "session_start", "reason": reason});
             if let Some(file) = previous_file {
@@ -137,7 +143,14 @@ impl Actor {
                 self.tell_extensions();
             }
             ExtensionRequest::Spent => self.record_unsaid().await,
-            ExtensionRequest::ModelsChanged => self.use_extension_models().await,
+            ExtensionRequest::ModelsChanged => {
+                self.use_extension_models().await;
+                self.modify_extension_models();
+            }
+            ExtensionRequest::ModelsModified => self.use_extension_models().await,
+            ExtensionRequest::LogIn(login) => self.log_in(*login),
+            ExtensionRequest::LoginUpdate(update) => self.publish(&Event::from(*update)),
+            ExtensionRequest::LoggedIn(provider, counted) => self.on_logged_in(provider, counted).await,
             ExtensionRequest::ListCommands(reply) => self.list_commands(reply).await,
             // Who waits may have left.
             ExtensionRequest::Reached(reached) => drop(reached.send(())),

@@ -18,6 +18,9 @@ use crate::{
 /// Time that background processes of a closing session have between SIGTERM and SIGKILL.
 pub(super) const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
 
+/// Time that the session of a subagent stays in memory after its end.
+const SUBAGENT_IDLE: Duration = Duration::from_millis(420_000);
+
 impl Actor {
     /// Ends everything that works for the session, and stores how it ended.
     /// `taken` are messages that were taken and not looked at, `end` says where its client goes.
@@ -41,7 +44,7 @@ impl Actor {
         }
         self.compacting.cancel();
         self.user_bash.abort_all();
-        self.context.subagents.stop_background();
+        self.context.subagents.close();
         self.give_up_dialogs();
         if self.going_on.give_up() && !self.run.is_active() {
             self.settle_intent_log();
@@ -64,7 +67,7 @@ impl Actor {
         // A client that closes a session knows its queues.
         self.forget_waiting().await;
         self.retry_failed_writes().await;
-        self.journal.intent_log().settled().await;
+        self.journal.intent_log().close().await;
         self.context.processes.terminate(BACKGROUND_GRACE).await;
         self.tell_last_ends().await;
         self.tell_idle();
@@ -132,6 +135,19 @@ impl Actor {
             trusted_files: self.trust.files().cloned().map(Box::new),
             key_provider: self.context.key_provider.as_deref().map(Into::into),
         })
+    }
+
+    /// After how long without work it may leave memory; `None`: never. A subagent that has ended is parked sooner.
+    pub(super) fn idle_after(&self) -> Option<Duration> {
+        let of_all = self.context.services.limits.idle_after;
+        if self.context.subagents.own().is_none() {
+            return of_all;
+        }
+        let set = self.context.settings.task.as_ref().and_then(|task| task.idle_ms);
+        match set.map_or(SUBAGENT_IDLE, Duration::from_millis) {
+            Duration::ZERO => of_all,
+            parked => Some(of_all.map_or(parked, |of_all| of_all.min(parked))),
+        }
     }
 
     /// Whether nothing works for the session and nothing waits in it.

@@ -18,7 +18,6 @@ use agentd_protocol::{
     ui::NotifyType,
 };
 use serde_json::json;
-use tokio::task::spawn_blocking;
 
 use super::session_actor::Actor;
 use crate::{
@@ -163,10 +162,11 @@ impl Actor {
         }
         let (context, options, before) =
             (Arc::clone(&self.context), Arc::clone(self.trust.options()), self.models_file.stamp);
-        let looked = match spawn_blocking(move || look_at_models(&context, &options, before)).await {
-            Ok(looked) => looked,
-            Err(error) => return tracing::error!(%error, "models.json could not be looked at"),
-        };
+        let looked =
+            match self.context.agent_files.run(move || look_at_models(&context, &options, before)).await {
+                Ok(looked) => looked,
+                Err(error) => return tracing::error!(%error, "models.json could not be looked at"),
+            };
         let Some((stamp, found)) = looked else { return };
         self.models_file.seen(stamp);
         match found {

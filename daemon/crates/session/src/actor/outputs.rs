@@ -72,9 +72,8 @@ impl Actor {
     }
 
     /// Tells those who said hello.
-    pub(super) fn on_process_end(&self, process: &BackgroundProcess) {
+    pub(super) fn tell_process_end(&self, process: &BackgroundProcess) {
         let Some(end) = process.end() else { return };
-        self.context.job_news.job_ended();
         let event = Event::from(ProcessEnd {
             process_id: process.id().to_owned(),
             command: process.label().to_owned(),
@@ -83,6 +82,9 @@ impl Actor {
             ended_by: end.by.map(|by| match by {
                 EndedBy::Timeout => ProcessEndedBy::Timeout,
                 EndedBy::Request => ProcessEndedBy::Model,
+                EndedBy::User => ProcessEndedBy::User,
+                EndedBy::Restart => ProcessEndedBy::Restart,
+                EndedBy::Limit(_) => ProcessEndedBy::Limit,
             }),
             duration_ms: u64::try_from(end.wall_time.as_millis()).unwrap_or(u64::MAX),
             output_bytes: process.total_bytes(),
@@ -91,11 +93,11 @@ impl Actor {
     }
 
     /// Tells of the processes that ended with the session, once they were killed.
-    pub(super) async fn tell_last_ends(&self) {
-        let background = &self.context.background;
+    pub(super) async fn tell_last_ends(&mut self) {
+        let background = self.context.background.clone();
         background.settled(LAST_WORDS).await;
         while let Some(process) = background.take_end() {
-            self.on_process_end(&process);
+            self.on_process_end(&process).await;
         }
     }
 

@@ -1,10 +1,13 @@
 //! The mode of the session: changed by clients and by approved plans, on record, and told. What it refuses, the permissions know.
 
 use agentd_agent::queue::QueueKind;
+use agentd_config::models::{ScopedModel, UsableModels, resolve_scope};
 use agentd_protocol::{
     agent_mode::{AgentMode, ApprovedPlan, LOCAL_URL, ModeChanged, ModeState, SetModeParams},
     error::{ErrorCode, Failure},
     event::Event,
+    model::Model,
+    ui::NotifyType,
 };
 use agentd_tools::ProposedPlan;
 
@@ -13,11 +16,16 @@ use crate::{
     clock::now_ms,
     extensions::CustomDelivery,
     message_sender::MessageSender,
+    models::Choice,
     permissions::Planning,
-    plan::{ModeChange, PlanApproval, mode_on, plan_message},
+    plan::{ModeChange, PlanApproval, PlanModels, last_change, mode_on, plan_message},
     reply::Reply,
     run::{RunBeginning, RunMessage},
+    ui::Notice,
 };
+
+/// The role of the model that plans.
+const PLAN_ROLE: &str = "plan";
 
 impl Actor {
     /// The session's own mode.
@@ -64,10 +72,18 @@ impl Actor {
         Ok(())
     }
 
-    /// Changes the mode and tells it; on record first. Only the way into plan mode counts even where the disk does not take it.
-    pub(super) async fn use_mode(&mut self, change: ModeChange) -> Result<(), Failure> {
+    /// Changes the mode and tells it; on record first. Only the way into plan mode counts even where the disk does not take it. The model of the
+    /// role `plan` comes and goes with the mode.
+    pub(super) async fn use_mode(&mut self, mut change: ModeChange) -> Result<(), Failure> {
+        let swap = match change.mode {
+            AgentMode::Plan => {
+                self.put_into(change.mode);
+                self.model_to_plan().await
+            }
+            AgentMode::Default => self.model_after_plan().await,
+        };
         if change.mode == AgentMode::Plan {
-            self.put_into(change.mode);
+            change.models = self.plan_models.clone();
         }
         let stored = self.journal.append(&change.entry()).await;
         if stored.is_err() && change.mode == AgentMode::Default {
@@ -75,11 +91,69 @@ impl Actor {
         }
         self.mode_is_due = stored.is_err();
         self.put_into(change.mode);
-        let ModeChange { mode, by, plan } = change;
+        if change.mode == AgentMode::Default {
+            self.plan_models = None;
+        }
+        if let Some(ScopedModel { model, level }) = swap {
+            self.use_model(model, level).await?;
+        }
+        let ModeChange { mode, by, plan, models: _ } = change;
         self.publish_to_introduced(&Event::from(ModeChanged { mode, by, plan }));
         self.tell_tools();
         self.tell_extensions();
         stored
+    }
+
+    /// Goes over to the model of the role `plan`, where the session was opened in plan mode and no model was asked for.
+    ///
+    /// # Errors
+    /// The disk did not take it.
+    pub(super) async fn begin_planning(&mut self) -> Result<(), Failure> {
+        if !self.mode_is_due || self.mode() != AgentMode::Plan || self.trust.options().model.is_some() {
+            return Ok(());
+        }
+        match self.model_to_plan().await {
+            Some(ScopedModel { model, level }) => self.use_model(model, level).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The model of the role `plan`, where it is another; notes the one of now, to go back to.
+    async fn model_to_plan(&mut self) -> Option<ScopedModel> {
+        let pattern = self.context.settings.model_roles.get(PLAN_ROLE)?.clone();
+        let asked = vec![pattern.clone()];
+        let scope = self.context.with_usable_models(move |usable| resolve_scope(usable, &asked)).await;
+        let Some(found) = scope.models.into_iter().next() else {
+            let text = format!(
+                "The model {pattern} of the role plan (modelRoles) cannot be used; the session's model goes on."
+            );
+            self.tell_user(Notice::notify(text, NotifyType::Warning));
+            return None;
+        };
+        let Choice { model: before, level } = self.chooser.current();
+        if before.name() == found.model.name() {
+            return None;
+        }
+        let full = |model: &Model| format!("{}/{}", model.provider, model.id);
+        self.plan_models = Some(PlanModels { before: full(&before), level, plan: full(&found.model) });
+        Some(found)
+    }
+
+    /// The model of before plan mode, where the one of the role is still in use.
+    async fn model_after_plan(&self) -> Option<ScopedModel> {
+        let noted = self.plan_models.clone();
+        let PlanModels { before, level, plan } =
+            noted.or_else(|| last_change(self.journal.tree())?.models)?;
+        let current = self.chooser.current().model;
+        if format!("{}/{}", current.provider, current.id) != plan {
+            return None;
+        }
+        let find = move |usable: &UsableModels<'_>| {
+            let (provider, id) = before.split_once('/')?;
+            usable.find_available(provider, id)
+        };
+        let model = self.context.with_usable_models(find).await?;
+        Some(ScopedModel { model, level: Some(level) })
     }
 
     fn put_into(&mut self, mode: AgentMode) {
@@ -93,7 +167,8 @@ impl Actor {
         if !is_due || mode_on(self.journal.tree()) == self.mode() {
             return;
         }
-        if let Err(error) = self.journal.append(&ModeChange::to(self.mode()).entry()).await {
+        let change = ModeChange { models: self.plan_models.clone(), ..ModeChange::to(self.mode()) };
+        if let Err(error) = self.journal.append(&change.entry()).await {
             // The run's first message meets the same trouble, and its client is told then.
             self.mode_is_due = true;
             tracing::error!(%error, "the mode of a branch could not be recorded");
@@ -107,7 +182,7 @@ impl Actor {
         let (session_id, session_file) = successor.map_or((None, None), |it| (Some(it.id), it.file));
         let url = format!("{LOCAL_URL}{}", plan.name);
         let approved = ApprovedPlan { title: plan.title.clone(), url, session_id, session_file };
-        let change = ModeChange { mode: AgentMode::Default, by: None, plan: Some(approved) };
+        let change = ModeChange { plan: Some(approved), ..ModeChange::to(AgentMode::Default) };
         let changed = self.use_mode(change).await;
         if changed.is_ok() && is_here {
             let message = plan_message(&plan, false, now_ms());

@@ -27,15 +27,16 @@ impl Actor {
     }
 
     /// Whether something is under way that can begin a run without a further command: a command of an extension, a message that
-    /// waits for the prompt of a server, the start of extensions, the question whether an interrupted turn goes on, a subagent whose
-    /// end wakes the session.
+    /// waits for the prompt of a server, the start of extensions, the question whether an interrupted turn goes on, a subagent or a
+    /// process whose end wakes the session.
     pub(super) fn has_pending_async_work(&self) -> bool {
         self.server_prompts.is_active()
             || self.pending_start.is_some()
             || !self.command_runs.is_empty()
             || !self.command_runs.after_run.is_empty()
             || self.going_on.is_open()
-            || (self.job_ends_wake() && self.context.subagents.has_active())
+            || (self.job_ends_wake()
+                && (self.context.subagents.has_active() || self.context.jobs.has_awaited_process()))
     }
 
     /// Tells of the end of a run: first those whose prompts it had, then all.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentd_agent::queue::QueueKind;
-use agentd_config::resources::{ExpandError, expand, load_resources};
+use agentd_config::resources::{ExpandError, Expansion, TemplateCommands, expand, load_resources};
 use agentd_prompt_history::NewPrompt;
 use agentd_protocol::{
     command::{Disposition, Image, PromptParams, QueueParams},
@@ -11,6 +11,7 @@ use agentd_protocol::{
     message::{ImageContent, Message},
     resources::{CommandSource, SlashCommand, SlashCommands},
     session::InterruptMode,
+    ui::NotifyType,
 };
 use agentd_store::intent_log::{IntentRecord, QueuedRecord};
 use tokio::task::{JoinError, spawn_blocking};
@@ -24,7 +25,9 @@ use crate::{
     requests::{CachedAnswer, CommandKind, PendingRequest},
     run::{Prompt, RunBeginning},
     server_prompts::MessageCommand,
+    template_commands::expand_failure,
     transcript::store_failure,
+    ui::Notice,
 };
 
 impl Actor {
@@ -74,10 +77,12 @@ impl Actor {
         }
     }
 
-    /// Takes a message that all have seen: skills and prompt templates come next.
+    /// Takes a message that all have seen: skills, slash commands and prompt templates come next.
     pub(super) async fn take_seen(&mut self, mut command: MessageCommand, request: PendingRequest) {
         match self.expand(command.message_mut()).await {
-            Ok(()) => self.take_message(command, request).await,
+            Ok(None) => self.take_message(command, request).await,
+            Ok(Some(_)) if self.closing => self.refuse(request, shutting_down()),
+            Ok(Some(commands)) => self.run_template_commands(commands, command, request),
             Err(failure) => self.refuse(request, failure),
         }
     }
@@ -285,29 +290,31 @@ impl Actor {
         self.queues.room_for(waiting.bytes.saturating_add(bytes))
     }
 
-    /// Puts the text in the place of a message that calls a skill or a prompt template. The session waits for the files, so
-    /// that messages keep their order.
+    /// Puts the text in the place of a message that calls a skill or a prompt template; with the shell commands of a slash command that have to
+    /// run first. The session waits for the files, so that messages keep their order.
     ///
     /// # Errors
     /// The failure that answers the message.
-    async fn expand(&self, message: &mut String) -> Result<(), Failure> {
+    async fn expand(&self, message: &mut String) -> Result<Option<TemplateCommands>, Failure> {
         if !message.starts_with('/') {
-            return Ok(());
+            return Ok(None);
         }
         let (context, text) = (Arc::clone(&self.context), std::mem::take(message));
         let work = spawn_blocking(move || {
             let expanded = context
                 .with_resources(&mut Vec::new(), |query, discovered| expand(&text, query, discovered))?;
-            Ok::<_, ExpandError>(expanded.unwrap_or(text))
+            let expansion = expanded.unwrap_or(Expansion { text, commands: None });
+            let kept = expansion.commands.as_ref().and_then(|commands| context.keeps_as_text(commands));
+            Ok::<_, ExpandError>((expansion, kept))
         });
-        *message = work.await.map_err(|error| broken(&error))?.map_err(|error| {
-            let code = match error {
-                ExpandError::Unreadable { .. } => ErrorCode::Io,
-                ExpandError::LongArguments { .. } | ExpandError::LongResult { .. } => ErrorCode::InvalidField,
-            };
-            Failure::new(code, error.to_string())
-        })?;
-        Ok(())
+        let (Expansion { text, commands }, kept) =
+            work.await.map_err(|error| broken(&error))?.map_err(|error| expand_failure(&error))?;
+        *message = text;
+        if let (Some(why), Some(commands)) = (kept, &commands) {
+            let text = format!("The shell commands of {} are not run: {why}.", commands.file.display());
+            self.tell_user(Notice::notify(text, NotifyType::Warning));
+        }
+        Ok(commands.filter(|_| kept.is_none()))
     }
 
     /// The skills, prompt templates and prompts of MCP servers that a message can begin with.

@@ -229,7 +229,11 @@ fn differences(
         sandbox,
         // It says what a session begins with.
         todo: _,
+        syntax: _,
         task: _,
+        async_jobs: _,
+        lsp: _,
+        web: _,
         // These are applied.
         name: _,
         provider: _,
@@ -324,5 +328,9 @@ fn differences(
 
 /// Whether a session is meant by its file, which names the folder that it works in.
 fn names_a_file(target: &Target) -> bool {
-    matches!(target, Target::Existing(text) if looks_like_path(text))
+    match target {
+        Target::Existing(text) => looks_like_path(text),
+        Target::File { .. } => true,
+        _ => false,
+    }
 }

@@ -32,7 +32,7 @@ impl Actor {
         LeavingAnswer {
             has_models: self.context.extensions.as_ref().is_some_and(has_models),
             asked: self.asked_before(),
-            question: self.ask_leaving(leaving),
+            question: self.ask_leaving(leaving, true),
         }
     }
 
@@ -45,17 +45,27 @@ impl Actor {
         }
     }
 
-    /// Asks the extensions whether the session may be left; `None` where nobody is asked.
-    pub(super) fn ask_leaving(&mut self, leaving: &Leaving) -> Option<oneshot::Receiver<bool>> {
+    /// Asks the extensions whether the session may be left; `None` where nobody is asked. With `after_start`, not before their handlers of
+    /// `session_start` have ended: a client may be quicker than they are.
+    fn ask_leaving(&mut self, leaving: &Leaving, after_start: bool) -> Option<oneshot::Receiver<bool>> {
         let extensions = self.context.extensions.clone()?;
         let (kind, event) = leaving.question(self.journal.tree().leaf_id())?;
         if !extensions.listens(kind) {
             return None;
         }
         self.tell_extensions();
-        let (answer, answered) = oneshot::channel();
+        let (mut answer, answered) = oneshot::channel();
         let requests = self.extension_requests.0.clone();
+        let started = after_start.then(|| self.extensions_started.clone());
         self.context.services.tasks.spawn(async move {
+            if let Some(started) = started {
+                // Without the client or the session, nobody waits for the start.
+                tokio::select! {
+                    () = started.cancelled() => {}
+                    () = answer.closed() => return,
+                    () = requests.closed() => {}
+                }
+            }
             let said = extensions.before(kind, &event).await;
             // What the handlers have shown comes before the answer to the client.
             all_taken(&requests).await;
@@ -90,7 +100,7 @@ impl Actor {
             setup: params["setup"].as_u64(),
             with_session: params["withSession"].as_u64(),
         };
-        let (asked, to_actor) = (self.ask_leaving(&leaving), self.to_actor.clone());
+        let (asked, to_actor) = (self.ask_leaving(&leaving, false), self.to_actor.clone());
         let asked_move = Box::new(AskedMove { leaving, command, call });
         self.tasks.spawn(async move {
             let is_prevented = match asked {

@@ -28,6 +28,7 @@ use crate::{
     messages::AttachQueue,
     models::Chooser,
     open::ModelsFile,
+    plan::PlanModels,
     prompt_results::PromptResults,
     queues::SessionQueues,
     recovery::{HeldMessages, ResumeQuestion, UnflushedWrites},
@@ -83,6 +84,8 @@ pub(crate) struct Actor {
     pub(super) has_moved: bool,
     /// Whether the mode may not be on record.
     pub(super) mode_is_due: bool,
+    /// The models before and in plan mode, where it changed them.
+    pub(super) plan_models: Option<PlanModels>,
     /// Unanswered questions to the user.
     pub(super) dialogs: PendingDialogs,
     /// The tools that the model can call.

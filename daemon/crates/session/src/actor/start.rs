@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
-use agentd_extensions::KeptHosts;
+use agentd_extensions::{HostRunner, KeptHosts};
 use agentd_protocol::resources::Diagnostic;
 use futures::FutureExt;
 use tokio::{sync::mpsc, task::JoinSet};
@@ -17,7 +17,7 @@ use crate::{
     clients::SessionClients,
     compaction::Compacting,
     extension_start::StartReason,
-    extensions::{CommandRuns, CustomQueue, ExtensionsPlan, load_extensions},
+    extensions::{CommandRuns, CustomQueue, ExtensionsPlan, load_extensions, modify_models},
     handle::SessionHandle,
     message_sender::MessageSender,
     messages::{AttachQueue, BranchCopy, INBOX},
@@ -34,6 +34,7 @@ use crate::{
     server_prompts::PromptRequests,
     services::Services,
     session_tools::SessionTools,
+    subagent_events::SubagentRelay,
     subagent_place::SubagentOptions,
     summary::SummaryCell,
     transcript::Journal,
@@ -179,7 +180,10 @@ async fn start(
         SessionSource::Unloaded(_) => "resume",
         SessionSource::Copy(_) => "fork",
     };
+    let of_extension = options.subagent.as_ref().and_then(|own| own.of_extension.clone());
     let trust_source = match &starts {
+        // Its extension has loaded what there is to load.
+        _ if of_extension.is_some() => TrustSource::Files,
         ExtensionStart::AtOnce => TrustSource::Extensions,
         ExtensionStart::Later(asked) => match asked.about(&options.cwd) {
             Some(answer) => TrustSource::Said(answer.clone()),
@@ -211,11 +215,15 @@ async fn start(
         of_resources,
     } = *prepared;
     context.diagnostics.extend(of_trust);
-    if !is_reloaded {
-        context.install_packages().await;
-    }
     let (sources, node);
-    (context, (sources, node)) = find_extensions(context).await?;
+    if let Some(part) = of_extension {
+        (sources, node) = (part.sources.clone(), Some(HostRunner::Channel(part.channel.clone())));
+    } else {
+        if !is_reloaded {
+            context.install_packages().await;
+        }
+        (context, (sources, node)) = find_extensions(context).await?;
+    }
     let waits = matches!(starts, ExtensionStart::Later(_)) && kept.is_none() && !sources.is_empty();
     let pending_start = if waits {
         Some(Box::new(PendingStart::of((sources, node))))
@@ -224,6 +232,10 @@ async fn start(
         let plan = ExtensionsPlan { sources, node, reason, flags, kept };
         context.extensions = load_extensions(context.extension_surroundings(), plan).await?;
         context.gate = with_extensions(context.gate, context.extensions.as_ref());
+        if let Some(extensions) = &context.extensions {
+            // For the choice of the first model.
+            modify_models(extensions, &context.auth, context.models.base()).await;
+        }
         None
     };
     let extensions = context.extensions.clone();
@@ -280,9 +292,17 @@ async fn start(
         intake: services.limits.intake,
     };
     context.user.is_reached_by(handle.ui.clone());
+    context.subagents.relay().set(SubagentRelay::new(
+        &context.session_id,
+        clients.feed().clone(),
+        clients.subagent_listeners().clone(),
+    ));
+    context.host_urls.set(clients.host_urls().clone());
     context
         .subagents
         .lead_to(MessageSender::new(&to_actor, |message| RunMessage::Subagent(Box::new(message))));
+    context.cell_calls.lead_to(MessageSender::new(&to_actor, |call| RunMessage::CellCall(Box::new(call))));
+    context.jobs.lead_to(MessageSender::new(&to_actor, |message| RunMessage::Job(Box::new(message))));
     clients
         .tool_requests()
         .lead_to(MessageSender::new(&to_actor, |request| RunMessage::ToolRequest(Box::new(request))));
@@ -320,6 +340,7 @@ async fn start(
         commands_told: None,
         has_moved,
         mode_is_due: false,
+        plan_models: None,
         dialogs: PendingDialogs::default(),
         tools,
         going_on: ResumeQuestion::default(),
@@ -345,6 +366,9 @@ async fn start(
         closing: false,
     });
     actor.begin_mode(mode);
+    if !is_reloaded && let Err(failure) = actor.begin_planning().await {
+        tracing::error!(error = failure.error, "the model of the role plan could not be recorded");
+    }
     actor.begin_undo();
     actor.restore_todos();
     actor.restore_rules();

@@ -10,9 +10,11 @@ use agentd_isolation::Git;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     event::Event,
+    isolation::CommitMessages,
+    jobs::{JobEnd, JobStart},
     subagent::{
         GetSubagentMessagesParams, SubagentLifecycle, SubagentList, SubagentMessages, SubagentPatchParams,
-        SubagentSnapshot,
+        SubagentSnapshot, SubagentStatus,
     },
 };
 use agentd_safe_open::{LinkPolicy, OpenRules};
@@ -20,11 +22,13 @@ use serde_json::Value;
 
 use super::session_actor::Actor;
 use crate::{
+    commit_messages::ModelAuthor,
     discovery::ContextLookup,
     event_log::{Audience, Feed},
+    jobs::of_subagent,
     reply::{Reply, encode},
     subagent_records::{subagent_entry, subagents_in},
-    subagents::{IsolationPlace, ParentFacts, SubagentMessage},
+    subagents::{CommitAuthor, IsolationPlace, ParentFacts, SubagentMessage},
 };
 
 /// The most bytes of a file that one answer has.
@@ -42,7 +46,9 @@ impl Actor {
                 let recorded = self.record_subagents(subagents).await;
                 let _ = done.send(recorded.map_err(|failure| failure.error));
             }
-            SubagentMessage::Progressed(progressed) => self.publish_about_subagents(&progressed.into()),
+            SubagentMessage::Progressed(progressed) => {
+                self.publish_about_subagents(&Event::from(*progressed));
+            }
             SubagentMessage::Merged(merged) => self.publish_about_subagents(&Event::from(*merged)),
             SubagentMessage::Spawn(work) => {
                 // A session that is closing stops it at once, and waits for its end.
@@ -51,7 +57,21 @@ impl Actor {
                     self.context.subagents.stop_background();
                 }
             }
-            SubagentMessage::Ended(message) => self.tell_job_end(*message).await,
+            SubagentMessage::Ended(message) => {
+                // A session that ends has stopped it.
+                if !self.closing {
+                    self.tell_job_end(*message).await;
+                }
+            }
+            SubagentMessage::Told { message, done } => {
+                self.take_agent_message(*message).await;
+                // The sender may have been stopped.
+                let _ = done.send(());
+            }
+            SubagentMessage::Restore(done) => {
+                self.restore_subagents();
+                let _ = done.send(());
+            }
         }
     }
 
@@ -61,6 +81,7 @@ impl Actor {
             lookup: Arc::new(ContextLookup(Arc::clone(context))),
             hosting: context.services.subagent_hosting.clone(),
             settings: context.settings.task.clone().unwrap_or_default(),
+            model_roles: context.settings.model_roles.clone(),
             cwd: context.cwd.clone(),
             session_file: context.session_file.clone(),
             is_trusted: context.prompt.is_trusted(),
@@ -92,6 +113,10 @@ impl Actor {
             links: settings.links,
             mode: of_task.merge.unwrap_or_default(),
             applies: of_task.apply.unwrap_or(true),
+            author: (of_task.commits == Some(CommitMessages::Ai)).then(|| {
+                let (context, choice) = (Arc::clone(context), self.chooser.in_use());
+                Arc::new(ModelAuthor { context, choice }) as Arc<dyn CommitAuthor>
+            }),
             base_dir: cache.join("agentd").join("isolation"),
             // The end of an id of this form is random.
             session: context.session_id.chars().rev().take(8).collect::<String>().chars().rev().collect(),
@@ -137,7 +162,15 @@ impl Actor {
             self.context.job_news.job_ended();
         }
         for subagent in subagents {
-            self.publish_about_subagents(&SubagentLifecycle { subagent }.into());
+            match subagent.status {
+                SubagentStatus::Pending => {
+                    self.publish_to_introduced(&JobStart { job: of_subagent(&subagent) }.into())
+                }
+                SubagentStatus::Running => {}
+                _ => self.publish_to_introduced(&JobEnd { job: of_subagent(&subagent) }.into()),
+            }
+            let detached = self.context.subagents.is_detached(&subagent.id);
+            self.publish_about_subagents(&SubagentLifecycle::new(subagent, detached).into());
         }
         Ok(())
     }

@@ -9,10 +9,13 @@ use agentd_agent::ToolProgress;
 use agentd_protocol::{
     client_tools::{ToolProgressParams, ToolResponseParams},
     error::{ErrorCode, Failure},
+    host_uris::{HostUriOperation, HostUriResult},
     tool::ToolResult,
 };
 use tokio::sync::oneshot;
 use uuid::Uuid;
+
+use super::request_ends::{CallOf, Leaving, Over};
 
 /// Requests that are over and remembered, for answers that come late.
 const REMEMBERED: usize = 256;
@@ -31,7 +34,7 @@ struct Calls {
 struct Open {
     /// Whose tool it is.
     provider: u64,
-    tool: String,
+    of: CallOf,
     /// Whether the client knows of it.
     sent: bool,
     max_bytes: usize,
@@ -44,48 +47,10 @@ struct Open {
 pub(super) enum Answer {
     /// The client's result.
     Result(Box<ToolResult>),
+    /// What the client says of a URL.
+    Url(Box<HostUriResult>),
     /// Why there is none.
     Failed(String),
-}
-
-/// Why a request is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
-    Answered,
-    Aborted,
-    TimedOut,
-    /// The connection left the session.
-    Left,
-}
-
-impl Over {
-    fn why(self) -> &'static str {
-        match self {
-            Self::Answered => "it was answered before",
-            Self::Aborted => "it was aborted",
-            Self::TimedOut => "it took too long",
-            Self::Left => "this connection has left the session",
-        }
-    }
-}
-
-/// Why a provider's calls end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leaving {
-    /// The client is gone.
-    Disconnected,
-    /// It follows the session no longer.
-    LeftSession,
-}
-
-impl Leaving {
-    /// The text for the model.
-    pub(super) fn text(self, tool: &str) -> String {
-        match self {
-            Self::Disconnected => format!("The client that provides the tool {tool} has disconnected."),
-            Self::LeftSession => format!("The client that provides the tool {tool} has left the session."),
-        }
-    }
 }
 
 impl ClientCalls {
@@ -93,13 +58,13 @@ impl ClientCalls {
     pub(super) fn open(
         &self,
         provider: u64,
-        tool: &str,
+        of: CallOf,
         max_bytes: usize,
         progress: ToolProgress,
     ) -> (String, oneshot::Receiver<Answer>) {
-        let (id, tool) = (Uuid::new_v4().to_string(), tool.to_owned());
+        let id = Uuid::new_v4().to_string();
         let (answer, answered) = oneshot::channel();
-        let open = Open { provider, tool, sent: false, max_bytes, progress, answer };
+        let open = Open { provider, of, sent: false, max_bytes, progress, answer };
         self.lock().open.insert(id.clone(), open);
         (id, answered)
     }
@@ -131,7 +96,7 @@ impl ClientCalls {
         for id in ids {
             if let Some(open) = calls.end(&id, Over::Left) {
                 // A call that is over meanwhile waits for nothing.
-                let _ = open.answer.send(Answer::Failed(leaving.text(&open.tool)));
+                let _ = open.answer.send(Answer::Failed(leaving.text(&open.of)));
             }
         }
     }
@@ -142,7 +107,7 @@ impl ClientCalls {
     /// When nobody waits for it, and when it cannot be used: then the call fails, and says so to the model.
     pub fn respond(&self, params: ToolResponseParams, bytes: usize) -> Result<(), Failure> {
         let mut calls = self.lock();
-        let max_bytes = calls.get(&params.request_id)?.max_bytes;
+        let max_bytes = calls.get_tool(&params.request_id)?.max_bytes;
         let (answer, outcome) = match (params.result, params.error) {
             _ if bytes > max_bytes => {
                 let failure = too_long("result", bytes, max_bytes);
@@ -166,13 +131,43 @@ impl ClientCalls {
         outcome
     }
 
+    /// Takes the client's answer about a URL. `bytes` is the length of the line that brought it.
+    ///
+    /// # Errors
+    /// As of [`Self::respond`].
+    pub fn respond_url(&self, result: HostUriResult, bytes: usize) -> Result<(), Failure> {
+        let mut calls = self.lock();
+        let open = calls.get(&result.id)?;
+        let CallOf::Url { operation, .. } = open.of else {
+            return Err(other_answer(&result.id, "a call of a tool", "tool_response or host_tool_result"));
+        };
+        let max_bytes = open.max_bytes;
+        let id = result.id.clone();
+        let (answer, outcome) = if bytes > max_bytes {
+            let failure = too_long("content", bytes, max_bytes);
+            (unusable(&failure.error), Err(failure))
+        } else if result.is_error {
+            let said = result.error.or(result.content).filter(|text| !text.trim().is_empty());
+            (Answer::Failed(said.unwrap_or_else(|| "The client gave no reason.".to_owned())), Ok(()))
+        } else if result.content.is_none() && operation == HostUriOperation::Read {
+            let text = "Missing field \"content\"";
+            (unusable(text), Err(Failure::new(ErrorCode::InvalidField, text)))
+        } else {
+            (Answer::Url(Box::new(result)), Ok(()))
+        };
+        if let Some(open) = calls.end(&id, Over::Answered) {
+            let _ = open.answer.send(answer);
+        }
+        outcome
+    }
+
     /// Shows what a call has given so far. `bytes` is the length of the line that brought it.
     ///
     /// # Errors
     /// When nobody waits for it, and when it is too long; the call goes on either way.
     pub fn progress(&self, params: ToolProgressParams, bytes: usize) -> Result<(), Failure> {
         let calls = self.lock();
-        let open = calls.get(&params.request_id)?;
+        let open = calls.get_tool(&params.request_id)?;
         if bytes > open.max_bytes {
             return Err(too_long("partialResult", bytes, open.max_bytes));
         }
@@ -203,9 +198,18 @@ impl Calls {
                     Failure::new(ErrorCode::NotFound, text)
                 }
                 None => Failure::new(ErrorCode::NotFound, format!("There is no request \"{id}\"."))
-                    .hint("It is the requestId of a tool_request, or the id of a host_tool_call, that this connection got."),
+                    .hint("It is the requestId of a tool_request, or the id of a host_tool_call or host_uri_request, that this connection got."),
             }
         })
+    }
+
+    /// The same, of a call of a tool.
+    fn get_tool(&self, id: &str) -> Result<&Open, Failure> {
+        let open = self.get(id)?;
+        match open.of {
+            CallOf::Tool(_) => Ok(open),
+            CallOf::Url { .. } => Err(other_answer(id, "a read or write of a URL", "host_uri_result")),
+        }
     }
 
     fn end(&mut self, id: &str, why: Over) -> Option<Open> {
@@ -223,6 +227,12 @@ fn unusable(why: &str) -> Answer {
     Answer::Failed(format!("The client that provides the tool gave a result that cannot be used: {why}"))
 }
 
+/// An answer to a request of another kind, which goes on waiting.
+fn other_answer(id: &str, what: &str, answer: &str) -> Failure {
+    let text = format!("The request \"{id}\" is {what}: answer it with {answer}.");
+    Failure::new(ErrorCode::InvalidField, text)
+}
+
 fn too_long(field: &str, bytes: usize, max_bytes: usize) -> Failure {
     let text = format!("Invalid field \"{field}\": expected at most {max_bytes} bytes, got {bytes}");
     Failure::new(ErrorCode::TooLarge, text)
@@ -236,7 +246,12 @@ mod tests {
     use super::*;
 
     fn opened(calls: &ClientCalls) -> (String, oneshot::Receiver<Answer>) {
-        calls.open(1, "t", 100, ToolProgress::new(|_| {}))
+        calls.open(1, CallOf::Tool("t".into()), 100, ToolProgress::new(|_| {}))
+    }
+
+    fn read(calls: &ClientCalls) -> (String, oneshot::Receiver<Answer>) {
+        let of = CallOf::Url { scheme: "db".into(), operation: HostUriOperation::Read };
+        calls.open(1, of, 100, ToolProgress::new(|_| {}))
     }
 
     fn response(id: &str, result: bool, error: Option<&str>) -> ToolResponseParams {
@@ -278,6 +293,34 @@ mod tests {
     }
 
     #[test]
+    fn urls_are_answered_by_their_own_results() {
+        let calls = ClientCalls::default();
+        let (id, mut answer) = read(&calls);
+        let failure = calls.respond(response(&id, true, None), 10).unwrap_err();
+        assert!(failure.error.contains("answer it with host_uri_result"), "{failure}");
+        let result = |id: &str| HostUriResult { id: id.to_owned(), ..HostUriResult::default() };
+        let (tool, _waits) = opened(&calls);
+        let failure = calls.respond_url(result(&tool), 10).unwrap_err();
+        assert!(failure.error.contains("answer it with tool_response"), "{failure}");
+        let good = HostUriResult { content: Some("x".into()), ..result(&id) };
+        calls.respond_url(good.clone(), 10).unwrap();
+        assert_eq!(answer.try_recv().unwrap(), Answer::Url(Box::new(good)));
+        let failed = HostUriResult { is_error: true, ..result("") };
+        for (result, bytes, told, refused) in [
+            (result(""), 10, "Missing field \"content\"", true),
+            (HostUriResult { error: Some("no row".into()), ..failed.clone() }, 10, "no row", false),
+            (HostUriResult { content: Some("no column".into()), ..failed.clone() }, 10, "no column", false),
+            (failed, 10, "no reason", false),
+            (HostUriResult { content: Some("x".into()), ..result("") }, 101, "at most 100 bytes", true),
+        ] {
+            let (id, mut answer) = read(&calls);
+            assert_eq!(calls.respond_url(HostUriResult { id, ..result }, bytes).is_err(), refused);
+            let Answer::Failed(text) = answer.try_recv().unwrap() else { panic!("no failure") };
+            assert!(text.contains(told), "{text}");
+        }
+    }
+
+    #[test]
     fn a_request_that_was_given_up_is_not_sent() {
         let calls = ClientCalls::default();
         let (id, _answer) = opened(&calls);
@@ -295,7 +338,7 @@ mod tests {
     fn those_who_leave_take_their_calls_along_and_no_others() {
         let calls = ClientCalls::default();
         let (_, mut first) = opened(&calls);
-        let (_, mut other) = calls.open(2, "o", 100, ToolProgress::new(|_| {}));
+        let (_, mut other) = calls.open(2, CallOf::Tool("o".into()), 100, ToolProgress::new(|_| {}));
         calls.leave(1, Leaving::Disconnected);
         let text = "The client that provides the tool t has disconnected.";
         assert_eq!(first.try_recv().unwrap(), Answer::Failed(text.into()));

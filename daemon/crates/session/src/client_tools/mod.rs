@@ -12,11 +12,14 @@
 
 mod calls;
 mod check;
+mod host_urls;
 mod provider;
+mod request_ends;
 mod tool;
 
 pub use self::{calls::ClientCalls, check::check_client_tools, provider::ToolProvider};
 pub(crate) use self::{
     check::MAX_TOOLS,
+    host_urls::{HostUrls, HostUrlsLink},
     tool::{CallLimits, ClientToolRequest, ProvidedTool, ProvidingClient, RequestRoute},
 };

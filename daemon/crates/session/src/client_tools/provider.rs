@@ -5,8 +5,12 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use agentd_protocol::{error::Failure, host_uris::HostUriScheme};
+
 use super::{
-    calls::{ClientCalls, Leaving},
+    calls::ClientCalls,
+    host_urls::HostUrls,
+    request_ends::Leaving,
     tool::{ProvidingClient, RequestRoute},
 };
 use crate::{
@@ -18,13 +22,14 @@ use crate::{
 /// calls that it works on there, as for a client that has disconnected.
 pub struct ToolProvider {
     registry: ToolRegistry,
+    urls: HostUrls,
     provider: Arc<ProvidingClient>,
     leaving: Leaving,
 }
 
 impl ToolProvider {
     pub(crate) fn new(
-        registry: &ToolRegistry,
+        (registry, urls): (&ToolRegistry, &HostUrls),
         requests: &RequestRoute,
         feed: &Feed,
         session_id: &str,
@@ -42,7 +47,12 @@ impl ToolProvider {
             requests: requests.clone(),
             subscriber: Mutex::new(subscriber),
         };
-        Self { registry: registry.clone(), provider: Arc::new(provider), leaving: Leaving::Disconnected }
+        Self {
+            registry: registry.clone(),
+            urls: urls.clone(),
+            provider: Arc::new(provider),
+            leaving: Leaving::Disconnected,
+        }
     }
 
     /// The connection listens under another name from here on.
@@ -65,6 +75,14 @@ impl ToolProvider {
         self.registry.unregister(self.provider.id, names)
     }
 
+    /// Serves URLs of exactly these schemes in the session. The model is told with its next prompt.
+    ///
+    /// # Errors
+    /// Another client serves one of them; nothing has changed then.
+    pub fn serve_urls(&self, schemes: Vec<HostUriScheme>) -> Result<(), Failure> {
+        self.urls.replace(&self.provider, schemes)
+    }
+
     /// Leaves the session, while the client is still there.
     pub fn leave(mut self) {
         self.leaving = Leaving::LeftSession;
@@ -79,6 +97,7 @@ impl Drop for ToolProvider {
     fn drop(&mut self) {
         // First the tools, so that no call begins in between.
         self.registry.unregister(self.provider.id, None);
+        self.urls.remove(self.provider.id);
         self.provider.calls.leave(self.provider.id, self.leaving);
     }
 }

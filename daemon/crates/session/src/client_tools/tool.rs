@@ -19,7 +19,10 @@ use bytes::Bytes;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::calls::{Answer, ClientCalls, Leaving, Over};
+use super::{
+    calls::{Answer, ClientCalls},
+    request_ends::{CallOf, Leaving, Over},
+};
 use crate::{
     event_log::{Feed, SubscriberId},
     message_sender::MessageSender,
@@ -34,14 +37,14 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 const MAX_RESULT_BYTES: usize = 8 << 20;
 
 /// The result of a call that was stopped.
-const ABORTED: &str = "Operation aborted";
+pub(super) const ABORTED: &str = "Operation aborted";
 
 /// The limits of calls in the session's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallLimits {
     /// The time for a call where the tool names none; `None`: no limit.
-    timeout: Option<Duration>,
-    max_result_bytes: usize,
+    pub(super) timeout: Option<Duration>,
+    pub(super) max_result_bytes: usize,
 }
 
 impl CallLimits {
@@ -91,7 +94,7 @@ impl RequestRoute {
     }
 
     /// Sends a request. Without a session it is dropped.
-    async fn send(&self, request: ClientToolRequest) {
+    pub(super) async fn send(&self, request: ClientToolRequest) {
         let session = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(session) = session {
             session.send(request).await;
@@ -187,6 +190,11 @@ pub(crate) struct ClientToolRequest {
 }
 
 impl ClientToolRequest {
+    /// A request of that id, to a provider.
+    pub(super) fn new(provider: &Arc<ProvidingClient>, id: &str, line: Bytes) -> Self {
+        Self { provider: Arc::clone(provider), id: id.to_owned(), line }
+    }
+
     /// Sends it, unless the call is over already.
     pub(crate) fn send(self) {
         let Self { provider, id, line } = self;
@@ -198,7 +206,8 @@ impl ProvidedTool {
     async fn call(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
         let (tool, provider) = (self, &self.provider);
         let Invocation { call_id, arguments, cancel, progress, .. } = invocation;
-        let (id, answer) = provider.calls.open(provider.id, tool.name(), tool.max_result_bytes, progress);
+        let of = CallOf::Tool(tool.name().to_owned());
+        let (id, answer) = provider.calls.open(provider.id, of.clone(), tool.max_result_bytes, progress);
         let (request_id, session_id) = (id.clone(), provider.session_id.clone());
         let (tool_call_id, tool_name) = (call_id, tool.name().to_owned());
         let request = match tool.form {
@@ -210,7 +219,7 @@ impl ProvidedTool {
             }
         };
         let line = encode::<Event>(&request).map_err(|error| ToolError(error.to_string()))?;
-        let request = ClientToolRequest { provider: Arc::clone(provider), id: id.clone(), line };
+        let request = ClientToolRequest::new(provider, &id, line);
         let asked = async {
             // A session that is gone drops the request, and with the run ends the call.
             provider.requests.send(request).await;
@@ -227,7 +236,8 @@ impl ProvidedTool {
             answer = asked => match answer {
                 Ok(Answer::Result(result)) => Ok(*result),
                 Ok(Answer::Failed(why)) => Err(ToolError(why)),
-                Err(_) => Err(ToolError(Leaving::Disconnected.text(tool.name()))),
+                // Only `host_uri_result` brings the other, which this request refuses.
+                Ok(Answer::Url(_)) | Err(_) => Err(ToolError(Leaving::Disconnected.text(&of))),
             },
             () = cancel.cancelled() => {
                 self.take_back(id, Over::Aborted, ToolCancelReason::Aborted);

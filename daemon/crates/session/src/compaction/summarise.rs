@@ -1,12 +1,8 @@
 //! Asks a model for a summary, again and again where the failure may pass.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::atomic::Ordering;
 
-use agentd_agent::observer::CallPurpose;
-use agentd_ai::{
-    Accumulator, CacheRetention, Delta, Request,
-    failure::{Failure, FailureKind, classify_answer},
-};
+use agentd_ai::failure::{Failure, classify_answer};
 use agentd_protocol::{
     Json,
     error::ErrorCode,
@@ -14,17 +10,13 @@ use agentd_protocol::{
         Event, FallbackPurpose, FallbackReason, ModelFallback, SummarizationRetryAttemptStart,
         SummarizationRetryFinished, SummarizationRetryScheduled,
     },
-    message::{AssistantMessage, Message, MessageContent, StopReason, SystemMessage, Usage, UserMessage},
-    model::ThinkingLevel,
+    message::{AssistantMessage, Message, StopReason, Usage},
 };
-use futures::StreamExt;
-use tokio_util::sync::CancellationToken;
 
 use super::{error::CompactionError, worker::CompactionWorker};
 use crate::{
-    clock::now_ms,
-    extensions::{provider_hooks, route_directly},
-    models::{Choice, Retries, credential_renewer, reason, stall_event},
+    models::{Choice, Retries, reason},
+    side_answer::{answer_aside, question},
 };
 
 const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
@@ -76,7 +68,8 @@ impl CompactionWorker {
         source: &SummarizationRetryAttemptStart,
         prompt: String,
     ) -> Result<Summary, CompactionError> {
-        let messages = messages(prompt)?;
+        let messages =
+            question(SYSTEM_PROMPT, prompt).map_err(|error| CompactionError::Broken(error.to_string()))?;
         let (mut choice, mut tried) = (choice.clone(), Vec::new());
         loop {
             let (failed, reason) = match self.summary_of(&choice, subject, source, &messages).await {
@@ -175,63 +168,11 @@ impl CompactionWorker {
         messages: Vec<Json<Message>>,
         has_retries: bool,
     ) -> Result<(AssistantMessage, Option<Failure>), CompactionError> {
-        let context = &self.context;
-        let choice = &route_directly(context, choice, &messages).await.map_err(|error| {
-            CompactionError::NoModel(agentd_protocol::error::Failure::new(ErrorCode::NoModel, error))
-        })?;
-        let provider = context
-            .metered_provider(&choice.model, CallPurpose::Summary)
-            .map_err(CompactionError::NoModel)?;
-        let (credentials, model) =
-            context.credentials(&choice.model).await.map_err(CompactionError::NoModel)?;
-        let request = Request {
-            thinking_level: if model.reasoning { choice.level } else { ThinkingLevel::Off },
-            // Not the session's own: what a provider keeps under that is for the conversation.
-            session_id: agentd_store::new_session_id(),
-            credentials,
-            idle_timeout: context.idle_timeout,
-            deadlines: context.deadlines,
-            network: Some(Arc::clone(&context.network)),
-            cache_retention: CacheRetention::None,
-            thinking_budgets: context.thinking_budgets,
-            retries: context.http_retries,
-            renew: Some(credential_renewer(&context.auth, &choice.model)),
-            hooks: provider_hooks(context.extensions.as_ref(), CallPurpose::Summary),
-            ..Request::new(Arc::clone(&model), messages)
-        };
-        let call = context.observe_call(&request, CallPurpose::Summary);
-        let mut accumulator = Accumulator::new(model, now_ms());
-        // A cancelled task drops the stream, which closes the connection.
-        let mut deltas = provider.stream(request, CancellationToken::new());
-        while !accumulator.is_finished() {
-            let ended = || {
-                let text = "The provider's stream ended without saying why";
-                let failure = Failure::new(FailureKind::Retryable, text);
-                Delta::Failed { failure, raw_stop_reason: None }
-            };
-            let delta = deltas.next().await.unwrap_or_else(ended);
-            if let Delta::Stalled(stall) = delta {
-                let event = stall_event(&choice.model, stall, has_retries);
-                context.observe(&event);
-                self.tell_introduced(&event).await;
-            }
-            accumulator.fold(delta);
-        }
-        let failure = accumulator.failure().cloned();
-        let answer = accumulator.into_message();
-        context.observe_answer(call, &answer, failure.as_ref());
-        Ok((answer, failure))
+        let stalled = |event: Event| async move { self.tell_introduced(&event).await };
+        answer_aside(&self.context, choice, messages, has_retries, stalled)
+            .await
+            .map_err(CompactionError::NoModel)
     }
-}
-
-/// The question as a transcript.
-fn messages(prompt: String) -> Result<Vec<Json<Message>>, CompactionError> {
-    let timestamp = now_ms();
-    let content = MessageContent::Text(SYSTEM_PROMPT.trim_end().to_owned());
-    let system = Message::System(SystemMessage { content, timestamp, ..SystemMessage::default() });
-    let user = Message::User(UserMessage { content: MessageContent::Text(prompt), timestamp });
-    let json = |message| Json::new(message).map_err(|error| CompactionError::Broken(error.to_string()));
-    [system, user].into_iter().map(json).collect()
 }
 
 /// The summary of an answer, if it is one.

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use agentd_config::models::{ScopedModel, resolve_scope};
+use agentd_config::{
+    models::{ScopedModel, resolve_scope},
+    resources::{ExpandError, instructions, load_skills},
+};
 use futures::future::BoxFuture;
 
+use super::found::FoundCapabilities;
 use crate::{
     context::SessionContext,
     subagent_place::SpawnPolicy,
@@ -16,7 +20,17 @@ pub(crate) struct ContextLookup(pub(crate) Arc<SessionContext>);
 
 impl Lookup for ContextLookup {
     fn agents(&self) -> Agents {
-        self.0.agents()
+        self.0.agents(&self.0.capabilities())
+    }
+
+    fn skills(&self, names: &[String]) -> Vec<Option<String>> {
+        let known = self.0.with_resources(&mut Vec::new(), load_skills);
+        let text = |name: &String| {
+            let skill = known.iter().find(|skill| skill.name == *name)?;
+            let told = |error: &ExpandError| tracing::warn!(%error, "a skill of an agent");
+            instructions(skill).inspect_err(told).ok()
+        };
+        names.iter().map(text).collect()
     }
 
     fn first_model(&self, patterns: Vec<String>) -> BoxFuture<'static, Option<ScopedModel>> {
@@ -30,15 +44,15 @@ impl Lookup for ContextLookup {
 
 impl SessionContext {
     /// The agents that there are. Reads files; blocks.
-    fn agents(&self) -> Agents {
+    fn agents(&self, capabilities: &FoundCapabilities) -> Agents {
         let disabled =
             self.settings.task.as_ref().map(|task| task.disabled_agents.as_slice()).unwrap_or_default();
-        Agents::find(&self.capabilities(), &self.discovery_place(), disabled)
+        Agents::find(capabilities, &capabilities.place, disabled)
     }
 
     /// The section of the system prompt about the agents that the session can start. Reads files; blocks.
-    pub(crate) fn agents_section(&self) -> Option<String> {
+    pub(crate) fn agents_section(&self, capabilities: &FoundCapabilities) -> Option<String> {
         let policy = self.subagents.own().map_or(SpawnPolicy::Any, |own| own.spawns.clone());
-        self.agents().section(&policy)
+        self.agents(capabilities).section(&policy)
     }
 }

@@ -8,7 +8,7 @@ use agentd_discovery::{
 use agentd_protocol::capabilities::{CapabilityKind, CapabilityLevel};
 use agentd_stream_rules::StreamRules;
 
-use super::own_items::provider_of_context;
+use super::{found::FoundCapabilities, own_items::provider_of_context};
 use crate::{context::SessionContext, stream_rules::RuleChoices};
 
 /// The bytes of all rules whose texts are part of the system prompt: 256 KiB. Those beyond it are listed.
@@ -30,9 +30,9 @@ impl SessionContext {
     pub(crate) fn context_texts(
         &self,
         own: Vec<(PathBuf, String)>,
-        capabilities: &Capabilities,
+        capabilities: &FoundCapabilities,
     ) -> Vec<(String, String)> {
-        let place = self.discovery_place();
+        let place = &capabilities.place;
         let switches = self.discovery.get();
         let trusted = self.trusts_project();
         // By how far away they are, the user's first.
@@ -45,14 +45,14 @@ impl SessionContext {
             }
             let imports = switches.foreign() && item.name.starts_with("CLAUDE");
             let text = if imports {
-                expand_imports(&text, &path, ImportRules::new(&place, level, trusted))
+                expand_imports(&text, &path, ImportRules::new(place, level, trusted))
             } else {
                 text
             };
             texts.push((distance.unwrap_or(usize::MAX), path, text));
         }
         for item in capabilities.counting(CapabilityKind::ContextFiles) {
-            add(&mut texts, item, &place, trusted);
+            add(&mut texts, item, place, trusted);
         }
         // Nothing moves that was in this order before.
         texts.sort_by_key(|(distance, ..)| std::cmp::Reverse(*distance));
@@ -63,23 +63,23 @@ impl SessionContext {
     /// files; blocks.
     pub(crate) fn project_rules(
         &self,
-        capabilities: &Capabilities,
+        capabilities: &FoundCapabilities,
         context: &[(String, String)],
         reads: bool,
     ) -> Option<String> {
         let (watched, choices) = (self.watched_rules(capabilities), RuleChoices::of(&self.settings));
         let is_elsewhere =
             |name: &str| choices.disables(name) || watched.rules().iter().any(|rule| rule.name == name);
-        rules_section(capabilities, &self.discovery_place(), (context, &is_elsewhere), reads)
+        rules_section(capabilities, &capabilities.place, (context, &is_elsewhere), reads)
     }
 
     /// The rules that watch what the model writes, as they are now. They are no part of the system prompt. Reads files; blocks.
-    pub(crate) fn watched_rules(&self, capabilities: &Capabilities) -> Arc<StreamRules> {
-        let (choices, place) = (RuleChoices::of(&self.settings), self.discovery_place());
+    pub(crate) fn watched_rules(&self, capabilities: &FoundCapabilities) -> Arc<StreamRules> {
+        let (choices, place) = (RuleChoices::of(&self.settings), &capabilities.place);
         let wanted = capabilities
             .rules()
             .filter(|rule| choices.is_on && rule.can_be_watched() && !choices.disables(&rule.item.name));
-        let with_body = wanted.filter_map(|rule| match read_body(rule.item, &place) {
+        let with_body = wanted.filter_map(|rule| match read_body(rule.item, place) {
             Ok(body) => Some(rule.stream_text(body)).filter(|rule| !rule.body.is_empty()),
             Err(error) => {
                 tracing::debug!(%error, "a rule");

@@ -195,6 +195,11 @@ impl Feed {
         self.0.news.notify_waiters();
     }
 
+    /// Whether a subscriber has taken enough of its answers that it may ask for more.
+    pub(crate) fn has_reply_room(&self, subscriber: SubscriberId) -> bool {
+        self.lock().has_reply_room(subscriber)
+    }
+
     /// Whether so much waits for a subscriber that the session waits for it.
     pub(crate) fn is_full(&self, subscriber: SubscriberId) -> bool {
         self.lock().is_full(subscriber)

@@ -10,13 +10,14 @@ use std::{
 };
 
 use agentd_extensions::{ExtensionFailure, ExtensionSession, SessionCall, SessionExtensions};
-use agentd_protocol::ui::UiMethod;
+use agentd_protocol::{credentials::LoginUpdate, ui::UiMethod};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::DropGuard, task::TaskTracker};
 
 use super::{file_locks::FileLocks, prompt_spans::PromptSpans};
 use crate::{
+    login_request::LogIn,
     reply::Reply,
     ui::{Asker, Dialog, DialogAnswer, Ui},
 };
@@ -35,6 +36,14 @@ pub(crate) enum ExtensionRequest {
     ToolsChanged,
     /// The providers or virtual models of extensions are others now.
     ModelsChanged,
+    /// The models of extensions for the logins that are stored are others now.
+    ModelsModified,
+    /// A client logs in, after the extensions were started.
+    LogIn(Box<LogIn>),
+    /// A login of an extension has something for the user.
+    LoginUpdate(Box<LoginUpdate>),
+    /// A login with this provider is stored: the models are looked at, and those of the provider counted.
+    LoggedIn(String, oneshot::Sender<u64>),
     /// A model call of an extension has ended.
     Spent,
     /// Somebody came who can answer questions, or the last one left.

@@ -14,7 +14,7 @@ mod logins;
 mod memory_watch;
 mod model_calls;
 mod model_facts;
-mod nested_calls;
+mod non_chat_calls;
 mod operations_shell;
 mod prompt_spans;
 mod provider_hooks;
@@ -33,11 +33,11 @@ pub(crate) use self::{
     hooks::ExtensionHooks,
     image_calls::{ResizeCall, resize_image},
     link::{ExtensionLink, ExtensionRequest, all_taken, notice},
-    logins::login_renewer,
+    logins::{login_renewer, modify_models},
     memory_watch::MemoryWatch,
     model_calls::ask_model,
     model_facts::{model_auth, models_topic},
-    nested_calls::{NestedCallParams, NestedSurroundings, run_nested},
+    non_chat_calls::run_non_chat,
     operations_shell::OperationsShell,
     prompt_spans::PromptSpans,
     provider_hooks::provider_hooks,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agentd_auth::KeySource;
+use agentd_extensions::SessionExtensions;
 use agentd_protocol::{model::Model, models_file::ConfigValue};
 use serde_json::{Map, Value, json};
 
@@ -18,6 +19,14 @@ pub(crate) async fn models_topic(context: &Arc<SessionContext>) -> Value {
             models.extend(usable.registry.models_of(provider).map(|model| json!(&**model)));
             let configured = (usable.has_auth)(provider);
             providers.insert(provider.to_owned(), provider_facts(&of_auth, provider, configured));
+        }
+        for model in of_auth.extensions.iter().flat_map(SessionExtensions::non_chat_models) {
+            let provider = model["provider"].as_str().unwrap_or_default().to_owned();
+            if !providers.contains_key(&provider) {
+                let configured = (usable.has_auth)(&provider);
+                providers.insert(provider.clone(), provider_facts(&of_auth, &provider, configured));
+            }
+            models.push(model);
         }
         let mut value = json!({"models": models, "providers": providers});
         if let Some(error) = usable.registry.load_error() {
@@ -73,11 +82,17 @@ pub(crate) async fn model_auth(context: &Arc<SessionContext>, params: &Value) ->
         let (provider, id) = (provider.to_owned(), params["id"].as_str().unwrap_or_default().to_owned());
         Arc::new(Model { provider, id, ..Model::placeholder() })
     };
-    let model = known.unwrap_or_else(named);
+    auth_of(context, &known.unwrap_or_else(named)).await
+}
+
+/// The credentials of requests to this model, in the same way.
+pub(super) async fn auth_of(context: &Arc<SessionContext>, model: &Arc<Model>) -> Value {
+    let failed = |error: String| json!({"ok": false, "error": error});
+    let provider = model.provider.as_str();
     if !context.services.has_auth(&context.auth, provider) {
         // Headers may be all that there is.
         let mut auth = json!({"ok": true});
-        let headers = context.models.headers_of(&model);
+        let headers = context.models.headers_of(model);
         if !headers.is_empty() {
             let plain = headers.into_iter().filter_map(|(name, value)| {
                 let text = value.as_ref().map_or("", ConfigValue::expose);
@@ -88,7 +103,7 @@ pub(crate) async fn model_auth(context: &Arc<SessionContext>, params: &Value) ->
         }
         return auth;
     }
-    match context.credentials(&model).await {
+    match context.credentials(model).await {
         Ok((credentials, addressed)) => {
             let mut auth = json!({"ok": true});
             if let Some(key) = &credentials.api_key {

@@ -1,7 +1,7 @@
 //! Loading the extensions of a session, before its actor runs.
 
 use agentd_extensions::{
-    ExtensionSource, ExtensionsSetup, FlagError, GivenFlag, HelloFacts, HostProgram, KeptHosts, LoadError,
+    ExtensionSource, ExtensionsSetup, FlagError, GivenFlag, HelloFacts, HostRunner, KeptHosts, LoadError,
     SessionExtensions, StartError,
 };
 use agentd_protocol::settings::WhenDown;
@@ -16,8 +16,8 @@ const LOG: &str = "extensions.log";
 pub(crate) struct ExtensionsPlan {
     /// The extensions, in load order.
     pub(crate) sources: Vec<ExtensionSource>,
-    /// The program of the Node host.
-    pub(crate) node: Option<HostProgram>,
+    /// What runs the Node host.
+    pub(crate) node: Option<HostRunner>,
     /// `startup`, `new`, `resume`, `fork` or `reload`.
     pub(crate) reason: &'static str,
     /// Flags of the command line that are none of agentd's.
@@ -67,7 +67,7 @@ pub(crate) async fn load_extensions_again(
 pub(crate) fn setup(surroundings: ExtensionSurroundings<'_>, plan: ExtensionsPlan) -> ExtensionsSetup {
     let ExtensionsPlan { sources, mut node, reason, flags, kept } = plan;
     // Some extensions look for their flags where pi has them: on the command line of the process.
-    if let Some(node) = &mut node {
+    if let Some(HostRunner::Process(node)) = &mut node {
         node.command.extend(flags.iter().flat_map(GivenFlag::words));
     }
     let ExtensionSurroundings { services, mode, .. } = surroundings;

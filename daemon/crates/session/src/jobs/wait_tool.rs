@@ -6,7 +6,6 @@ use std::{
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
-use agentd_process::BackgroundProcesses;
 use agentd_protocol::{
     jobs::{JobInfo, JobStatus, WAIT_TOOL},
     tool::{ToolResult, ToolSpec},
@@ -14,8 +13,7 @@ use agentd_protocol::{
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{list::jobs, news::JobNews};
-use crate::subagents::Subagents;
+use super::{news::JobNews, table::SessionJobs};
 
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
@@ -24,8 +22,9 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
     Arc::new(ToolSpec {
         name: WAIT_TOOL.to_owned(),
-        description: "Wait until a background process or a background subagent of this session ends, or a message of the user comes; 30 \
-                      minutes at most. Use it when there is nothing else to do meanwhile, instead of asking again and again."
+        description: "Wait until a job of this session ends (a command or a subagent in the background; services do not count), or a message \
+                      of the user or another agent comes; 30 minutes at most. Use it when there is nothing else to do meanwhile, instead of \
+                      asking again and again."
             .to_owned(),
         parameters: json!({"type": "object", "properties": {}}),
         constrained_sampling: None,
@@ -34,35 +33,31 @@ static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
 
 /// The tool.
 pub(crate) struct WaitTool {
-    pub(crate) processes: BackgroundProcesses,
-    pub(crate) subagents: Subagents,
+    pub(crate) jobs: SessionJobs,
     pub(crate) news: JobNews,
 }
 
 impl WaitTool {
-    fn running(&self) -> Vec<JobInfo> {
-        let all = jobs(&self.processes, &self.subagents).into_iter();
-        all.filter(|job| job.status == JobStatus::Running).collect()
-    }
-
     async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
         // Before the look: what happens in between is not missed.
         let mut news = self.news.listen();
-        let running = self.running();
+        let running = self.jobs.awaited();
         if running.is_empty() {
-            return Ok(ToolResult::text("Nothing to wait for."));
+            let services = self.jobs.list().iter().any(|job| job.status == JobStatus::Running);
+            let why = if services { " Services run until they are ended." } else { "" };
+            return Ok(ToolResult::text(format!("Nothing to wait for.{why}")));
         }
         let waited = async {
             loop {
                 if news.changed().await.is_err() {
                     return "The session is ending.";
                 }
-                let left = self.running();
+                let left = self.jobs.awaited();
                 if running.iter().any(|job| !left.iter().any(|other| other.id == job.id)) {
                     return "";
                 }
                 if self.news.take_message() {
-                    return "A message of the user has come.";
+                    return "A message has come.";
                 }
             }
         };
@@ -72,7 +67,7 @@ impl WaitTool {
             why = waited => why,
             () = sleep(LONGEST) => "Nothing has ended within 30 minutes.",
         };
-        let now = jobs(&self.processes, &self.subagents);
+        let now = self.jobs.list();
         let ended = now
             .iter()
             .filter(|job| job.status != JobStatus::Running && running.iter().any(|one| one.id == job.id));
@@ -95,7 +90,7 @@ fn how(job: &JobInfo) -> String {
     match (job.status, job.exit_code) {
         (JobStatus::Completed, None) => "it is done".to_owned(),
         (JobStatus::Completed | JobStatus::Failed, Some(code)) => format!("exit code {code}"),
-        (JobStatus::Aborted, _) => "it was stopped".to_owned(),
+        (JobStatus::Aborted | JobStatus::Interrupted, _) => "it was stopped".to_owned(),
         _ => "it has failed".to_owned(),
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use agentd_config::models::ScopedModel;
 use agentd_protocol::model::{Model, ThinkingLevel};
 
+use crate::current_model::CurrentModel;
+
 /// The model and the level that the next request uses.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
@@ -22,11 +24,22 @@ pub(crate) struct Chooser {
     is_at_the_beginning: bool,
     /// Empty: all available models.
     scope: Vec<ScopedModel>,
+    /// Where tools see the model.
+    shown: CurrentModel,
 }
 
 impl Chooser {
     pub(crate) fn new(current: Choice, scope: Vec<ScopedModel>) -> Self {
-        Self { current, substitute: None, is_at_the_beginning: true, scope }
+        let shown = CurrentModel::default();
+        Self { current, substitute: None, is_at_the_beginning: true, scope, shown }
+    }
+
+    /// Shows tools the model, now and after each change.
+    #[must_use]
+    pub(crate) fn shown_in(mut self, shown: CurrentModel) -> Self {
+        shown.set(&self.current.model);
+        self.shown = shown;
+        self
     }
 
     pub(crate) fn current(&self) -> Choice {
@@ -55,6 +68,7 @@ impl Chooser {
 
     /// The chosen model is described otherwise now.
     pub(crate) fn renew(&mut self, model: Arc<Model>) {
+        self.shown.set(&model);
         self.current.model = model;
     }
 
@@ -84,6 +98,7 @@ impl Chooser {
         {
             substitute.level = substitute.model.clamp_thinking(Some(choice.level));
         }
+        self.shown.set(&choice.model);
         self.current = choice;
     }
 

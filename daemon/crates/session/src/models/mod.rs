@@ -9,7 +9,7 @@ mod retry;
 pub(crate) use self::{
     choice::{Choice, Chooser},
     fallback::{FallbackChain, Substitute, check_names, reason},
-    of_extensions::{UnusableModels, extend_models, spoken_apis},
+    of_extensions::{UnusableModels, extend_models, spoken_apis, unmodified_models},
     provider_requests::{credential_renewer, stall_event},
     retry::{Retries, RetryPolicy},
 };

@@ -119,7 +119,9 @@ pub(crate) fn begin(
         let text = format!("what the session goes on with could not be stored: {error}");
         found.push(Diagnostic::warning(DiagnosticKind::Session, text));
     }
-    if let Some(own) = options.subagent.as_ref().filter(|_| restored.is_none()) {
+    if let Some(own) =
+        options.subagent.as_ref().filter(|own| restored.is_none() && own.of_extension.is_none())
+    {
         let data = serde_json::json!({ "id": own.id(), "agent": own.agent() });
         let body = EntryBody::Custom { custom_type: SUBAGENT_SESSION_ENTRY.to_owned(), data: Some(data) };
         let stored = NewEntry::from_body(&body).and_then(|entry| append(&mut session, entry));
@@ -133,7 +135,8 @@ pub(crate) fn begin(
     if let Some(copy) = unfinished_copy {
         copy.keep();
     }
-    Ok(BegunSession { context, session, chooser: Chooser::new(choice, scope) })
+    let chooser = Chooser::new(choice, scope).shown_in(context.current_model.clone());
+    Ok(BegunSession { context, session, chooser })
 }
 
 /// A virtual model stays chosen until another one is: answers name the models that it was routed to.

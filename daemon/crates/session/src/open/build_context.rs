@@ -1,49 +1,56 @@
 //! A session's surroundings, as its options and settings have them.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use agentd_agent::{Tool, hooks::HookGate, observer::SessionObserver};
-use agentd_ai::{
-    CacheRetention, CertificateFile, Deadlines, HttpRetries, NamedProxy, Network, OnStall, ProgressLimit,
-    ThinkingBudgets,
-};
+use agentd_ai::CacheRetention;
 use agentd_auth::{Auth, scrub_diagnostic};
 use agentd_checkpoints::{SessionCheckpoints, SessionFacts, UndoLimits};
 use agentd_config::{
-    AgentDir, Environment, ProjectFolders, StartingFiles,
+    AgentDir, ProjectFolders, StartingFiles,
     models::{ModelRegistry, ModelsStamp},
     resolve_path,
     resources::ResourceLists,
     settings::http_idle_timeout,
     temp_dir,
 };
-use agentd_extensions::SessionExtensions;
+use agentd_extensions::{NestedBook, SessionExtensions};
+use agentd_files::QuickAccess;
 use agentd_hooks::{HookFacts, HookSet};
+use agentd_kernels::{Language, SessionKernels};
 use agentd_mcp::{MCP_LOG, McpConfig, McpSession, ServerContext};
-use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ProcessLimits};
+use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ShellSession};
 use agentd_prompt_history::HistoryFile;
 use agentd_protocol::{
+    eval::EVAL_TOOL,
     resources::{Diagnostic, DiagnosticKind},
-    settings::{ProcessSettings, Settings, StallPolicy, TimeLimit},
+    settings::Settings,
 };
-use agentd_tools::{SessionFolder, TodoList, UrlReader};
+use agentd_tools::{
+    ChangeJournals, JobsSwitch, RemoteHostOptions, RemoteHosts, SessionFolder, SessionUrls, SshUrls,
+    TodoList, UrlReader,
+};
 
-use super::target::same_folder;
+use super::{
+    remote_hosts::{HostPlace, remote_hosts},
+    settings_values::{deadlines, http_retries, network, process_limits, syntax_timeout, thinking_budgets},
+    target::same_folder,
+};
 use crate::{
     budget::SessionBudget,
+    cell_calls::CellCalls,
     child_environment::{ChildSources, child_environment},
+    client_tools::{CallLimits, HostUrlsLink},
     context::{ContextLink, PromptSources, SessionContext},
+    current_model::CurrentModel,
     discovery_switches::DiscoverySwitches,
     extensions::ExtensionHooks,
-    jobs::{JobNews, WaitTool},
+    jobs::{JobNews, JobUrls, SessionJobs, WaitTool},
+    language_servers::LanguageServerSources,
     mcp_resources::McpResources,
     models::{FallbackChain, RetryPolicy},
-    options::{SessionOptions, ToolSelection, default_tools},
-    permissions::PermissionGate,
+    options::{SessionOptions, ToolSelection, async_is_on, default_tools},
+    permissions::{ChangeGate, PermissionGate},
     plan::SessionPlans,
     resource_urls::resource_urls,
     sandbox::SessionSandbox,
@@ -52,8 +59,10 @@ use crate::{
     session_user::SessionUser,
     shell_hooks::{HookSurroundings, SessionHooks},
     stream_rules::SessionRules,
-    subagents::{SubagentResults, Subagents, TaskTool, YieldTool, may_start},
+    subagents::{SubagentHistories, SubagentResults, Subagents, TaskTool, YieldTool, may_start},
     tool_files::{FileToolHost, ToolFilePlace, load_tool_files},
+    web::WebSources,
+    web_search::SessionSearch,
 };
 
 /// Time that streamed text may be missing from the intent log.
@@ -85,12 +94,19 @@ pub(super) struct CarriedOver {
     /// The shell hooks that there are now, where they were read anew.
     pub(super) hook_set: Option<HookSet>,
     pub(super) todos: TodoList,
+    pub(super) current_model: CurrentModel,
     pub(super) user: SessionUser,
     pub(super) job_news: JobNews,
     pub(super) subagents: Subagents,
+    pub(super) host_urls: HostUrlsLink,
+    pub(super) jobs: SessionJobs,
     pub(super) own_files: SessionFolder,
     pub(super) stream_rules: SessionRules,
     pub(super) plans: SessionPlans,
+    pub(super) kernels: SessionKernels,
+    pub(super) shell_session: ShellSession,
+    pub(super) cell_calls: CellCalls,
+    pub(super) nested: NestedBook,
     /// The extensions of before, if there were some.
     pub(super) extensions: Option<SessionExtensions>,
     /// What keeps its changes: opened with the session, if undo is on.
@@ -158,12 +174,19 @@ pub(super) fn build_context(
         hooks,
         hook_set,
         todos,
+        current_model,
         user,
         job_news,
         subagents,
+        host_urls,
+        jobs,
         own_files,
         stream_rules,
         plans,
+        kernels,
+        shell_session,
+        cell_calls,
+        nested,
         extensions,
         undo,
     } = carried_over;
@@ -248,22 +271,83 @@ pub(super) fn build_context(
         undo: undo.clone(),
     };
     let link = ContextLink::default();
-    let urls: Vec<Arc<dyn UrlReader>> =
-        vec![McpResources::of(mcp.as_ref()), Arc::new(SubagentResults(subagents.clone()))];
+    let is_on = |switch: Option<bool>| switch.unwrap_or(false);
+    let async_is_on = async_is_on(&settings, options.async_jobs);
+    let has_jobs = options.ssh.is_none()
+        && (async_is_on
+            || is_on(settings.task.as_ref().and_then(|task| task.background))
+            || is_on(settings.bash.as_ref().and_then(|bash| bash.background)));
+    let mut urls: Vec<Arc<dyn UrlReader>> = vec![
+        McpResources::of(mcp.as_ref()),
+        Arc::new(SubagentResults(subagents.clone())),
+        Arc::new(SubagentHistories(subagents.clone())),
+    ];
+    if has_jobs {
+        urls.push(Arc::new(JobUrls(jobs.clone())));
+    }
+    let language_servers = LanguageServerSources {
+        services: &services,
+        options,
+        settings: &settings,
+        cwd: &cwd,
+        agent_dir: &agent_dir,
+        folders: &project.folders,
+        is_trusted: project.trusted.is_some(),
+        link: &link,
+    };
+    let lsp = language_servers.parts(&mut found);
+    let web = WebSources {
+        session_id: &session_id,
+        settings: settings.web.as_ref(),
+        network: &network,
+        permissions: &permissions,
+        sandbox: sandbox.as_deref(),
+    };
+    let place = HostPlace {
+        agent_dir: &agent_dir,
+        project: project.trusted.is_some().then_some((&project.folders, &*cwd)),
+        environment: &options.environment,
+        sandbox: sandbox.as_ref().map(|sandbox| &**sandbox.policy()),
+    };
+    let remote_hosts = remote_hosts(settings.ssh.as_ref(), &place, &mut found).and_then(|hosts| {
+        RemoteHosts::new(RemoteHostOptions {
+            hosts,
+            host_keys: settings.ssh.as_ref().and_then(|ssh| ssh.host_keys).unwrap_or_default(),
+            connections: services.launcher.group(),
+            commands: processes.clone(),
+            env: Arc::clone(&child_environment),
+            temp_dir: temp_dir.clone(),
+        })
+    });
+    urls.extend(remote_hosts.clone().map(|hosts| Arc::new(SshUrls(hosts)) as Arc<dyn UrlReader>));
     let Toolbox { mut tools, changes, shell, gate } = (services.tools)(ToolContext {
         session_id: session_id.clone(),
         cwd: cwd.clone(),
         folders: options.additional_directories.clone(),
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
+        remote_hosts,
         shell_path,
-        urls: urls.into_iter().chain(resource_urls(&link)).collect(),
+        urls: SessionUrls::new(
+            urls.into_iter().chain(resource_urls(&link)).collect(),
+            Some(host_urls.source(CallLimits::of(&settings))),
+        ),
+        jobs: JobsSwitch {
+            is_on: async_is_on,
+            wakes: is_on(settings.task.as_ref().and_then(|task| task.wake_up)),
+        },
+        job_recorder: Arc::new(jobs.clone()),
         shell_command_prefix: settings.shell_command_prefix.clone(),
         environment,
         temp_dir,
         outputs: outputs.clone(),
         artifacts: artifacts.clone(),
         bash: settings.bash.clone(),
+        eval: settings.eval.clone(),
+        kernels: kernels.clone(),
+        shell_session: shell_session.clone(),
+        cell_calls: Arc::new(cell_calls.clone()),
+        is_trusted: project.trusted.is_some(),
         client_terminal: settings.acp.as_ref().and_then(|acp| acp.client_terminal).unwrap_or(false),
         background: background.clone(),
         is_active,
@@ -272,6 +356,8 @@ pub(super) fn build_context(
         agent_dir_writable: settings.agent_dir_writable.clone().unwrap_or_default(),
         sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
         undo: undo.clone(),
+        journals: (session_file.is_some() && options.ssh.is_none())
+            .then(|| ChangeJournals::of_session(&agent_dir.run_dir(), &session_id)),
         todos: todos.clone(),
         own_files: own_files.clone(),
         plans: Arc::new(plans.clone()),
@@ -288,21 +374,27 @@ pub(super) fn build_context(
             .and_then(|ask| ask.timeout_ms)
             .filter(|timeout| *timeout > 0)
             .map(Duration::from_millis),
+        syntax_timeout: syntax_timeout(&settings),
+        change_approval: Arc::new(ChangeGate(Arc::clone(&permissions))),
         is_stored: session_file.is_some(),
+        lsp,
+        web: web.options(),
+        search: SessionSearch {
+            auth: auth.clone(),
+            link: link.clone(),
+            model: current_model.clone(),
+            budget: Arc::clone(&budget),
+            is_replayed: services.providers.player().is_some(),
+        }
+        .options(settings.web_search.as_ref(), &web),
     });
     if may_start(options.subagent.as_deref(), settings.task.as_ref()) {
         tools.push(Arc::new(TaskTool::new(subagents.clone(), settings.task.as_ref())));
     }
-    let has_jobs = settings.task.as_ref().and_then(|task| task.background).unwrap_or(false)
-        || settings.bash.as_ref().and_then(|bash| bash.background).unwrap_or(false);
-    if has_jobs && options.ssh.is_none() {
-        tools.push(Arc::new(WaitTool {
-            processes: background.clone(),
-            subagents: subagents.clone(),
-            news: job_news.clone(),
-        }));
+    if has_jobs {
+        tools.push(Arc::new(WaitTool { jobs: jobs.clone(), news: job_news.clone() }));
     }
-    if let Some(own) = &options.subagent {
+    if let Some(own) = options.subagent.as_ref().filter(|own| own.of_extension.is_none()) {
         tools.push(Arc::new(YieldTool { state: Arc::clone(&own.state) }));
     }
     // Programs of this machine would work on other files than the tools of another host.
@@ -318,6 +410,7 @@ pub(super) fn build_context(
             load_tool_files(&place, &mut found)
         }
     };
+    found.extend(eval_problems(&settings, options, &tools));
     let others: Vec<&str> = file_tools.iter().map(|tool| tool.spec().name.as_str()).collect();
     found.extend(unknown_tools(&options.tools, &tools, &others));
     let fallbacks = FallbackChain::new(
@@ -326,10 +419,15 @@ pub(super) fn build_context(
     let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
     let images = services.images.resizing(resizes);
     let prompt_history = prompt_history(&settings, session_file.is_some(), &agent_dir);
+    let home = options.environment.non_empty("HOME").map(str::to_owned);
     SessionContext {
         services,
         session_id,
         session_file,
+        agent_files: QuickAccess::new([agent_dir.path().to_owned()]),
+        prompt_access: QuickAccess::new(
+            [cwd.clone(), agent_dir.path().to_owned()].into_iter().chain(home.map(PathBuf::from)),
+        ),
         agent_dir,
         prompt_history,
         environment: options.environment.clone(),
@@ -350,6 +448,7 @@ pub(super) fn build_context(
         sandbox,
         mcp,
         todos,
+        current_model,
         own_files,
         link,
         stream_rules,
@@ -357,6 +456,12 @@ pub(super) fn build_context(
         user,
         job_news,
         subagents,
+        host_urls,
+        jobs,
+        kernels,
+        shell_session,
+        cell_calls,
+        nested,
         mode: options.mode,
         extensions,
         child_environment,
@@ -426,6 +531,28 @@ pub(super) fn open_undo(
     opened.map_err(|why| found.push(Diagnostic::warning(DiagnosticKind::Settings, why))).ok()
 }
 
+/// What is wrong with the setting `eval`, where it is on.
+fn eval_problems(settings: &Settings, options: &SessionOptions, tools: &[Arc<dyn Tool>]) -> Vec<Diagnostic> {
+    let Some(eval) = settings.eval.as_ref().filter(|eval| eval.enabled == Some(true)) else {
+        return Vec::new();
+    };
+    let unknown = eval.languages.iter().flatten().filter(|name| Language::of(name).is_none());
+    let mut problems: Vec<String> = unknown
+        .map(|name| format!("the setting eval.languages names \"{name}\"; there are py, js and jupyter:NAME"))
+        .collect();
+    if options.ssh.is_some() {
+        problems.push("the tool eval is not there: the session works on another host".to_owned());
+    } else if !tools.iter().any(|tool| tool.spec().name == EVAL_TOOL) {
+        problems.push(
+            "the tool eval is not there: no interpreter of its languages was found on the search path (settings eval.languages, eval.python, \
+             eval.javascript)"
+                .to_owned(),
+        );
+    }
+    let warning = |problem| Diagnostic::warning(DiagnosticKind::Tools, problem);
+    problems.into_iter().map(warning).collect()
+}
+
 /// One for each name in `--tools` and `--exclude-tools` that no tool has.
 fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>], others: &[&str]) -> Vec<Diagnostic> {
     let names = tools.iter().map(|tool| tool.spec().name.as_str());
@@ -440,123 +567,4 @@ fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>], others: &[&
             Diagnostic::warning(DiagnosticKind::Tools, message)
         })
         .collect()
-}
-
-/// The setting `processes`.
-fn process_limits(settings: ProcessSettings) -> ProcessLimits {
-    /// More than any work needs, and few enough that the machine stays usable.
-    const MAX_COUNT: u64 = 2048;
-    let ProcessSettings { max_count, max_memory_bytes, max_cpu_seconds, max_output_bytes } = settings;
-    ProcessLimits {
-        processes: Some(max_count.unwrap_or(MAX_COUNT)),
-        memory_bytes: max_memory_bytes,
-        cpu_seconds: max_cpu_seconds,
-        output_bytes: max_output_bytes,
-    }
-}
-
-/// The setting `retry.provider`.
-fn http_retries(settings: &Settings) -> HttpRetries {
-    let provider = settings.retry.as_ref().and_then(|retry| retry.provider.as_ref());
-    let Some(provider) = provider else { return HttpRetries::default() };
-    let default = HttpRetries::default();
-    HttpRetries {
-        max: provider.max_retries.unwrap_or(default.max),
-        max_delay: provider.max_retry_delay_ms.map_or(default.max_delay, Duration::from_millis),
-        first_byte_timeout: provider.timeout_ms.filter(|millis| *millis > 0).map(Duration::from_millis),
-    }
-}
-
-/// The setting `thinkingBudgets`.
-fn thinking_budgets(settings: &Settings) -> ThinkingBudgets {
-    let default = ThinkingBudgets::default();
-    let budgets = settings.thinking_budgets.clone().unwrap_or_default();
-    ThinkingBudgets {
-        minimal: budgets.minimal.unwrap_or(default.minimal),
-        low: budgets.low.unwrap_or(default.low),
-        medium: budgets.medium.unwrap_or(default.medium),
-        high: budgets.high.unwrap_or(default.high),
-    }
-}
-
-/// The network of the settings `httpProxy`, `caFile` and `deadlines.connectMs`, below what the environment says.
-#[must_use]
-pub fn network(settings: &Settings, environment: &Environment, agent_dir: &Path) -> Network {
-    let proxy = settings.http_proxy.as_deref().map(str::trim).filter(|url| !url.is_empty());
-    let proxy = proxy.map(|url| NamedProxy::new(url, "the setting httpProxy"));
-    let mut network = Network::of_environment(|name| environment.non_empty(name)).or_proxy(proxy);
-    if let Some(path) = settings.ca_file.as_deref().filter(|path| !path.is_empty()) {
-        let path = resolve_path(path, agent_dir, environment);
-        network.certificates.push(CertificateFile { path, source: "the setting caFile".to_owned() });
-    }
-    if let Some(limit) = settings.deadlines.as_ref().and_then(|deadlines| deadlines.connect_ms) {
-        network.connect_timeout = limit.duration();
-    }
-    network
-}
-
-/// The setting `deadlines`.
-pub(super) fn deadlines(settings: &Settings) -> Deadlines {
-    let deadlines = settings.deadlines.clone().unwrap_or_default();
-    Deadlines {
-        first_byte: deadlines.first_byte_ms.and_then(TimeLimit::duration),
-        progress: deadlines.progress_ms.map_or(ProgressLimit::Usual, |limit| {
-            limit.duration().map_or(ProgressLimit::Unlimited, ProgressLimit::Within)
-        }),
-        request: deadlines.request_ms.and_then(TimeLimit::duration),
-        on_stall: match deadlines.on_stall {
-            Some(StallPolicy::Fail) => OnStall::Fail,
-            Some(StallPolicy::Retry) | None => OnStall::Retry,
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{path::PathBuf, time::Duration};
-
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn settings(json: Value) -> Settings {
-        serde_json::from_value(json).unwrap()
-    }
-
-    #[test]
-    fn limits_of_time() {
-        let check = |json: Value, expected: Deadlines| {
-            assert_eq!(deadlines(&settings(json!({"deadlines": json}))), expected);
-        };
-        check(json!({}), Deadlines::default());
-        check(
-            json!({"firstByteMs": 5, "progressMs": 0, "requestMs": "disabled", "onStall": "fail"}),
-            Deadlines {
-                first_byte: Some(Duration::from_millis(5)),
-                progress: ProgressLimit::Unlimited,
-                request: None,
-                on_stall: OnStall::Fail,
-            },
-        );
-        let progress = ProgressLimit::Within(Duration::from_millis(7));
-        check(json!({"progressMs": 6.5}), Deadlines { progress, ..Deadlines::default() });
-    }
-
-    #[test]
-    fn the_environment_of_the_session_comes_before_the_settings() {
-        let environment = Environment::from_iter([
-            ("HTTPS_PROXY", "http://env"),
-            ("SSL_CERT_FILE", "/env.pem"),
-            ("HOME", "/h"),
-        ]);
-        let settings = settings(json!({
-            "httpProxy": " http://set ", "caFile": "certs/ca.pem", "deadlines": {"connectMs": 9}
-        }));
-        let found = network(&settings, &environment, Path::new("/agent"));
-        assert_eq!(found.https_proxy, Some(NamedProxy::new("http://env", "HTTPS_PROXY")));
-        assert_eq!(found.http_proxy, Some(NamedProxy::new("http://set", "the setting httpProxy")));
-        let files: Vec<_> = found.certificates.iter().map(|file| file.path.clone()).collect();
-        assert_eq!(files, [PathBuf::from("/env.pem"), PathBuf::from("/agent/certs/ca.pem")]);
-        assert_eq!(found.connect_timeout, Some(Duration::from_millis(9)));
-    }
 }

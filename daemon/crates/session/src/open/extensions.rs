@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agentd_config::StartingFiles;
-use agentd_extensions::{ExtensionKind, ExtensionSource, HostProgram, LoadError, node_program};
+use agentd_extensions::{ExtensionKind, ExtensionSource, HostRunner, LoadError, node_program};
 use agentd_packages::{Discovery, ExtensionKind as FoundKind, FoundExtension, discover, find_node};
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
 use tokio::task::spawn_blocking;
@@ -11,8 +11,8 @@ use tokio::task::spawn_blocking;
 use super::error::OpenError;
 use crate::{context::SessionContext, extensions::ExtensionSurroundings};
 
-/// The extensions of a session and the program of the Node host, if one of them needs it.
-pub(crate) type ExtensionsFound = (Vec<ExtensionSource>, Option<HostProgram>);
+/// The extensions of a session and what runs the Node host, if one of them needs it.
+pub(crate) type ExtensionsFound = (Vec<ExtensionSource>, Option<HostRunner>);
 
 /// Finds the extensions of a session. Where Node is missing, the session works without those that need it, and a warning says so.
 ///
@@ -82,7 +82,7 @@ pub(super) async fn runnable(
         Err(error) => Err(error.to_string()),
     };
     match program {
-        Ok(program) => Ok(((sources, Some(program)), None)),
+        Ok(program) => Ok(((sources, Some(HostRunner::Process(program))), None)),
         Err(error) => {
             let text = format!("extensions in TypeScript and JavaScript are not loaded: {error}");
             sources.retain(|source| source.kind != ExtensionKind::Node);
@@ -94,7 +94,7 @@ pub(super) async fn runnable(
 /// Leaves out the extensions of a project whose files are others than those that its trust is for. Hashes files; blocks.
 ///
 /// They are compared here once more: a session can be opened, or its extensions read anew, long after the user was asked.
-fn leave_out_changed(context: &SessionContext, found: &mut Discovery) -> Option<Diagnostic> {
+pub(super) fn leave_out_changed(context: &SessionContext, found: &mut Discovery) -> Option<Diagnostic> {
     if !found.extensions.iter().any(|extension| extension.needs_trust) {
         return None;
     }

@@ -16,41 +16,46 @@ use agentd_config::{
     settings::{LoadedSettings, load_as_given},
     temp_dir,
 };
-use agentd_process::{ArtifactFolder, BackgroundProcesses};
+use agentd_extensions::NestedBook;
+use agentd_kernels::SessionKernels;
+use agentd_process::{ArtifactFolder, BackgroundProcesses, ShellSession};
 use agentd_protocol::{
     agent_mode::AgentMode,
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
     settings::Settings,
 };
-use agentd_store::{NewEntry, OpenSession, intent_log::QueuedRecord, network_warning, read_header};
-use agentd_tools::{SessionFolder, TodoList};
+use agentd_store::{OpenSession, intent_log::QueuedRecord, read_header};
+use agentd_tools::{ChangeJournals, SessionFolder, TakenBack, TodoList};
 
 use super::{
-    beginning::{UnbegunSession, UnfinishedCopy},
+    beginning::UnbegunSession,
     build_context::{CarriedOver, Project, build_context, open_undo},
     error::OpenError,
-    initial_choice::{append, last_background, restored_choice},
+    initial_choice::{last_background, restored_choice},
     mcp_servers::{McpSources, mcp_config},
-    session_file::{file_diagnostics, origin, project_file_diagnostic, read_only_diagnostic},
-    target::{OpenedTarget, SessionFiles, adopt, open_session, reopen, working_directory},
+    opened_file::{OpenedFile, SessionSource, open_file},
+    session_file::origin,
+    target::{SessionFiles, working_directory},
     trust_pass::TrustPass,
 };
 use crate::{
     budget::SessionBudget,
+    cell_calls::CellCalls,
+    client_tools::HostUrlsLink,
     context::SessionContext,
-    jobs::JobNews,
-    messages::BranchCopy,
-    options::{InitialMode, SessionOptions, ToolSelection},
-    permissions::{PermissionFault, PermissionSources, session_rules, without_rules},
-    plan::{ModeChange, SessionPlans, mode_on},
+    current_model::CurrentModel,
+    jobs::{JobNews, SessionJobs, last_number},
+    options::{InitialMode, SessionOptions, async_is_on},
+    permissions::{PermissionFault, PermissionSources, session_rules},
+    plan::SessionPlans,
     project_answer::ProjectAnswer,
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
     requests::IdempotencyCache,
     sandbox::SandboxSources,
     services::Services,
-    session_tools::{ToolChoice, choice_entry, chosen_on},
+    session_tools::ToolChoice,
     session_user::SessionUser,
     shell_hooks::{HookPlace, load_hooks},
     stream_rules::SessionRules,
@@ -93,25 +98,6 @@ pub(crate) struct PreparedSession {
     pub(crate) has_moved: bool,
     /// Problems with skills, prompt templates and the like.
     pub(crate) of_resources: Vec<Diagnostic>,
-}
-
-/// The source of a session's entries.
-pub(crate) enum SessionSource {
-    /// The file, or the new session, that the options name.
-    Options,
-    /// A session that was unloaded.
-    Unloaded(Unloaded),
-    /// A branch of another session.
-    Copy(BranchCopy),
-}
-
-impl SessionSource {
-    fn unloaded(&self) -> Option<&Unloaded> {
-        match self {
-            Self::Unloaded(unloaded) => Some(unloaded),
-            Self::Options | Self::Copy(_) => None,
-        }
-    }
 }
 
 /// Who decides whether the project is trusted, where no flag does.
@@ -163,6 +149,41 @@ pub(crate) fn prepare(
     prepare_from(services, options, source, (agent_dir, loaded)).map(|it| Preparation::Done(Box::new(it)))
 }
 
+/// Takes back the changes of several files that a killed daemon left half made, and tells the user. Blocks.
+fn taken_back(
+    session: &OpenSession,
+    agent_dir: &AgentDir,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<TakenBack> {
+    let Some(file) = session.writer.path() else { return Vec::new() };
+    let journals = ChangeJournals::of_session(&agent_dir.run_dir(), session.tree.header().id());
+    let mut tell = |text: String, hint: &str| {
+        diagnostics.push(Diagnostic::warning(DiagnosticKind::Session, text).hint(hint).at(file));
+    };
+    let taken = journals.take_back().unwrap_or_else(|error| {
+        tell(
+            format!("a change of several files that a crash interrupted could not be taken back: {error}"),
+            "see that the folder run/changes of the agent directory can be read and written; it is tried again when the session is opened",
+        );
+        Vec::new()
+    });
+    for TakenBack { tool, files, left, .. } in &taken {
+        let what = format!("a change by {tool} was interrupted by a crash of the daemon");
+        if left.is_empty() {
+            tell(
+                format!("{what}: the {files} files that it had changed are as before"),
+                "nothing is to be done",
+            );
+        } else {
+            tell(
+                format!("{what}: {files} files are as before again, these are not: {}", left.join("; ")),
+                "look at these files; remove the folder with the old contents when it is not needed",
+            );
+        }
+    }
+    taken
+}
+
 fn prepare_from(
     services: &Arc<Services>,
     options: &Arc<SessionOptions>,
@@ -193,7 +214,9 @@ fn prepare_from(
         Some(file) => origin(file, [&options.cwd, &cwd], &agent_dir, options),
         None => (Origin::User, None),
     };
-    let recovered = recover(&mut session, settings.crash_recovery.unwrap_or_default(), origin, claims);
+    let taken_back = taken_back(&session, &agent_dir, &mut diagnostics);
+    let recovered =
+        recover(&mut session, &taken_back, settings.crash_recovery.unwrap_or_default(), origin, claims);
     diagnostics.extend(recovered.diagnostics);
 
     let models_stamp = ModelsStamp::of(&agent_dir);
@@ -284,15 +307,24 @@ fn prepare_from(
     };
     let subagents =
         Subagents::new(Arc::clone(options), services.subagent_slots.clone(), session.writer.path());
-    let permissions = Arc::new(permissions.with_sandbox(sandbox.is_some()).under(parent_permissions));
+    let host_urls = HostUrlsLink::default();
+    let shell_session = ShellSession::default();
+    let permissions = permissions
+        .with_sandbox(sandbox.is_some())
+        .with_host_urls(host_urls.clone())
+        .with_shell_session(shell_session.clone());
+    let permissions = Arc::new(permissions.under(parent_permissions));
     let plans =
         SessionPlans::new(session.tree.header().id(), Arc::clone(&permissions), Arc::clone(&services.watch));
+    let background =
+        BackgroundProcesses::new(processes.clone(), last_background_number(&session, &settings, options));
+    let kernels = SessionKernels::new(services.kernels.clone(), processes.clone());
     let carried_over = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
         session_file: session.writer.path().map(Path::to_owned),
         agent_dir,
-        background: BackgroundProcesses::new(processes.clone(), last_background_number(&session, &settings)),
+        background: background.clone(),
         processes,
         models,
         models_stamp,
@@ -308,12 +340,19 @@ fn prepare_from(
         hooks: None,
         hook_set: Some(hook_set),
         todos: TodoList::default(),
+        current_model: CurrentModel::default(),
         user: SessionUser::default(),
         job_news: JobNews::default(),
+        jobs: SessionJobs::new(background, subagents.clone()),
         subagents,
+        host_urls,
         own_files: own_files(session.writer.path(), &options.environment),
         stream_rules: SessionRules::default(),
         plans,
+        kernels,
+        shell_session,
+        cell_calls: CellCalls::default(),
+        nested: NestedBook::default(),
         extensions: None,
         undo,
     };
@@ -366,92 +405,15 @@ fn load_settings(
         Some((trusted, files)) if approve.is_none() => (Some(trusted), Some(files)),
         _ => (approve, of_session),
     };
-    load_as_given(agent_dir, &options.cwd, &options.environment, approve, given)
+    let loaded = load_as_given(agent_dir, &options.cwd, &options.environment, approve, given);
+    with_overrides(loaded, options)
 }
 
-/// A session file that was opened, and what its source says of the session.
-struct OpenedFile {
-    session: OpenSession,
-    /// The state that the session was unloaded with, if it was.
-    unloaded: Option<Unloaded>,
-    unfinished_copy: Option<UnfinishedCopy>,
-    /// Whether it has entries of before.
-    has_past: bool,
-    /// Whether another program has changed the file since the session was unloaded.
-    was_changed: bool,
-    /// The chosen tools: those of the source, unless flags choose others for a file.
-    tools: ToolChoice,
-    /// The mode: that of the source, unless a flag says more.
-    mode: AgentMode,
-}
-
-fn open_file(
-    source: SessionSource,
-    options: &SessionOptions,
-    files: &SessionFiles<'_>,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Result<OpenedFile, OpenError> {
-    let opened = match source {
-        SessionSource::Unloaded(unloaded) => OpenedFile {
-            session: reopen(&unloaded, files)?,
-            unfinished_copy: None,
-            has_past: true,
-            was_changed: unloaded.has_changed(),
-            tools: unloaded.tools.clone(),
-            mode: unloaded.mode,
-            unloaded: Some(unloaded),
-        },
-        SessionSource::Copy(copied) => {
-            let (tools, mode) = (copied.tools.clone(), copied.mode);
-            let mut session = adopt(copied, files)?;
-            let unfinished_copy = UnfinishedCopy::of(&session);
-            let has_past = !session.tree.entries().is_empty();
-            if tools != chosen_on(&session.tree) {
-                append(&mut session, NewEntry::from_body(&choice_entry(tools.as_deref()))?)?;
-            }
-            if mode != mode_on(&session.tree) {
-                append(&mut session, NewEntry::from_body(&ModeChange::to(mode).entry())?)?;
-            }
-            if !session_rules(&session.tree).is_empty() {
-                append(&mut session, NewEntry::from_body(&without_rules())?)?;
-            }
-            OpenedFile { session, unloaded: None, unfinished_copy, has_past, was_changed: false, tools, mode }
-        }
-        SessionSource::Options => {
-            let OpenedTarget { session, has_past, passed_over } = open_session(options, files)?;
-            diagnostics.extend(passed_over.as_deref().map(project_file_diagnostic));
-            let has_flags = options.tools != ToolSelection::default();
-            let tools = if has_flags { None } else { chosen_on(&session.tree) };
-            let mode = match options.initial_mode {
-                InitialMode::Default => mode_on(&session.tree),
-                InitialMode::Plan => AgentMode::Plan,
-            };
-            OpenedFile {
-                session,
-                unloaded: None,
-                unfinished_copy: None,
-                has_past,
-                was_changed: false,
-                tools,
-                mode,
-            }
-        }
-    };
-    let writer = &opened.session.writer;
-    diagnostics.extend(file_diagnostics(&opened.session.report, writer.path()));
-    diagnostics.extend(writer.path().filter(|_| writer.is_read_only()).map(read_only_diagnostic));
-    diagnostics.extend(writer.path().and_then(Path::parent).and_then(|folder| {
-        let text = network_warning(folder)?;
-        Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))
-    }));
-    Ok(opened)
-}
-
-/// The folder of the session's own files: beside its long outputs, if it has a file.
-fn own_files(file: Option<&Path>, environment: &Environment) -> SessionFolder {
-    match file {
-        Some(file) => SessionFolder::at(ArtifactFolder::beside(file).own_files()),
-        None => SessionFolder::temporary(temp_dir(environment)),
+/// The settings with those that an extension says which has opened the session.
+pub(super) fn with_overrides(loaded: LoadedSettings, options: &SessionOptions) -> LoadedSettings {
+    match options.subagent.as_ref().and_then(|own| own.of_extension.as_ref()) {
+        Some(part) => LoadedSettings { settings: part.over(loaded.settings), ..loaded },
+        None => loaded,
     }
 }
 
@@ -462,10 +424,12 @@ fn parent_id(session: &OpenSession) -> Option<String> {
     header.map(|header| header.id().to_owned())
 }
 
-/// The number of the last background process in the transcript; 0 where the setting `bash.background` is off.
-fn last_background_number(session: &OpenSession, settings: &Settings) -> u64 {
+/// The number of the last background process in the transcript; 0 where none can be started.
+fn last_background_number(session: &OpenSession, settings: &Settings, options: &SessionOptions) -> u64 {
     let is_on = settings.bash.as_ref().is_some_and(|bash| bash.background == Some(true));
-    if is_on { last_background(session) } else { 0 }
+    let of_results = if is_on { last_background(session) } else { 0 };
+    let has_jobs = is_on || async_is_on(settings, options.async_jobs);
+    if has_jobs { of_results.max(last_number(&session.tree)) } else { 0 }
 }
 
 /// Whether the user has yet to be asked whether the project is trusted.
@@ -511,4 +475,12 @@ fn note_first_sight(agent_dir: &AgentDir, trust: &TrustDecision) -> Option<Diagn
     let text = format!("which files of the project are trusted could not be noted: {error}");
     let hint = "until they are, changes of them are not noticed";
     Some(Diagnostic::warning(DiagnosticKind::Trust, text).at(agent_dir.trusted_files_file()).hint(hint))
+}
+
+/// The folder of the session's own files: beside its long outputs, if it has a file.
+fn own_files(file: Option<&Path>, environment: &Environment) -> SessionFolder {
+    match file {
+        Some(file) => SessionFolder::at(ArtifactFolder::beside(file).own_files()),
+        None => SessionFolder::temporary(temp_dir(environment)),
+    }
 }

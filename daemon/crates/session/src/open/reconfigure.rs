@@ -22,7 +22,7 @@ use super::{
     error::OpenError,
     initial_choice::{ChoiceSources, InitialChoice},
     mcp_servers::{McpSources, mcp_config},
-    prepare::{changed_files, trusted_files},
+    prepare::{changed_files, trusted_files, with_overrides},
 };
 use crate::{
     context::SessionContext,
@@ -58,6 +58,7 @@ pub(crate) fn reconfigure(
 ) -> Result<Option<NewSettings>, OpenError> {
     let loaded =
         load_as_given(&context.agent_dir, &options.cwd, &options.environment, Some(true), Some(&files));
+    let loaded = with_overrides(loaded, options);
     if !loaded.trust.trusted {
         return Ok(None);
     }
@@ -74,6 +75,7 @@ pub(crate) fn reread(
 ) -> Result<NewSettings, OpenError> {
     let (approve, given) = (options.approve.or(approval.approve), approval.files.as_ref());
     let loaded = load_as_given(&context.agent_dir, &options.cwd, &options.environment, approve, given);
+    let loaded = with_overrides(loaded, options);
     let changed = changed_files(&loaded.trust);
     let trusted_files = trusted_files(&loaded.trust);
     Reread { loaded, trusted_files, changed }.into_settings(context, options, None)
@@ -168,12 +170,19 @@ impl Reread {
             hooks: None,
             hook_set: Some(hook_set),
             todos: context.todos.clone(),
+            current_model: context.current_model.clone(),
             user: context.user.clone(),
             job_news: context.job_news.clone(),
             subagents: context.subagents.clone(),
+            host_urls: context.host_urls.clone(),
+            jobs: context.jobs.clone(),
             own_files: context.own_files.clone(),
             stream_rules: context.stream_rules.clone(),
             plans: context.plans.clone(),
+            kernels: context.kernels.clone(),
+            shell_session: context.shell_session.clone(),
+            cell_calls: context.cell_calls.clone(),
+            nested: context.nested.clone(),
             undo: context.undo.clone(),
         };
         let trusted = trusted_files.clone().map(Arc::new);
@@ -262,12 +271,19 @@ fn remade(
         hooks: context.hooks.clone(),
         hook_set: None,
         todos: context.todos.clone(),
+        current_model: context.current_model.clone(),
         user: context.user.clone(),
         job_news: context.job_news.clone(),
         subagents: context.subagents.clone(),
+        host_urls: context.host_urls.clone(),
+        jobs: context.jobs.clone(),
         own_files: context.own_files.clone(),
         stream_rules: context.stream_rules.clone(),
         plans: context.plans.clone(),
+        kernels: context.kernels.clone(),
+        shell_session: context.shell_session.clone(),
+        cell_calls: context.cell_calls.clone(),
+        nested: context.nested.clone(),
         undo: context.undo.clone(),
     };
     let project = Project {

@@ -150,7 +150,13 @@ pub(super) fn open_session(
     };
     if let Some(path) = found {
         files.check_size(&path)?;
-        let session = store.open(&path, new(None))?;
+        let new = match &options.target {
+            Target::File { id, parent, .. } => {
+                NewSession { parent_session: parent.clone(), ..new(id.as_deref()) }
+            }
+            _ => new(None),
+        };
+        let session = store.open(&path, new)?;
         let has_past = !session.tree.entries().is_empty();
         return opened(session, has_past);
     }
@@ -250,6 +256,7 @@ fn existing(
             let root = agent_dir.sessions_dir();
             existing_file(text, options, dir, &root, OtherFolder::Refused).map(ExistingFile::File)
         }
+        Target::File { path, .. } => Ok(ExistingFile::File(path.clone())),
         Target::Id(id) => {
             check_session_id(id)?;
             Ok(find_by_id(id, dir, &cwd).map_err(unsearchable(dir))?.into())

@@ -34,8 +34,9 @@ pub(super) fn of_call(tool: &str, path: &Path, arguments: &Value) -> Option<Call
     let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_FILE);
     let old = rules.read(path).ok()?.map(String::from_utf8).transpose().ok()?;
     let new = match tool {
-        "edit" => edited_text(old.as_ref()?, arguments)?,
-        "write" => {
+        // An edit of a call that changes several files comes with the whole text.
+        "edit" if arguments.get("content").is_none() => edited_text(old.as_ref()?, arguments)?,
+        "edit" | "write" => {
             arguments.get("content")?.as_str().filter(|text| text.len() as u64 <= MAX_FILE)?.to_owned()
         }
         _ => return None,

@@ -1,39 +1,33 @@
 //! The gate: asks the policy before a call starts, and the user where the policy says so.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
+mod asking;
+
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
 };
 
 use agentd_agent::hooks::{Action, HookFuture, HookVerdict, Hooks, OUTSIDE_SANDBOX, Requester};
-use agentd_config::settings::add_permission_rule;
-use agentd_policy::{PolicyDecision, PolicyError};
+use agentd_policy::{PolicyDecision, PolicyError, Subject};
+use agentd_process::ShellSession;
 use agentd_protocol::{
     event::{DecisionMaker, PermissionDecision, PermissionVerdict},
     session::PermissionState,
-    settings::{PermissionAction, PermissionPreset, PermissionRule, PermissionSettings, TimeoutDecision},
-    ui::NotifyType,
+    settings::{PermissionAction, PermissionPreset, PermissionSettings},
+    web::WEB_FETCH_TOOL,
 };
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    diff::{self, CallDiff},
     in_force::{GateSources, InForce},
+    moved::MovedPermissions,
     planning::{self, Planning},
-    question::{Answer, AskedCall, question, read},
     record::{RecordDecision, decision},
     subject::CallSubject,
 };
-use crate::{
-    message_sender::MessageSender,
-    ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
-};
+use crate::{client_tools::HostUrlsLink, message_sender::MessageSender, ui::Ui};
 
 /// How many questions are open at once. Each is held in memory, for clients that come later; others wait for their turn.
 const MAX_OPEN: usize = 32;
@@ -52,12 +46,16 @@ pub(crate) struct PermissionGate {
     in_force: Mutex<Arc<InForce>>,
     /// The gate of the session that a subagent works for: it has its permissions, as they are at any time.
     parent: Option<Arc<Self>>,
-    /// Those permissions for another folder, and what they were made from.
-    moved: Mutex<Option<(Arc<InForce>, Arc<InForce>)>>,
+    /// Those permissions for the session's own folder, where that is another one.
+    moved: MovedPermissions,
     /// Whether there is something to decide; as `in_force` has it.
     is_restricted: AtomicBool,
     /// Whether commands have a sandbox, which they can ask to leave.
     has_sandbox: bool,
+    /// The URLs that clients serve.
+    host_urls: HostUrlsLink,
+    /// The shell that stays, whose directory is that of commands.
+    shell_session: ShellSession,
     /// Whether plan mode is on.
     is_planning: AtomicBool,
     channels: OnceLock<Channels>,
@@ -67,22 +65,17 @@ pub(crate) struct PermissionGate {
     waiting: Semaphore,
 }
 
-/// How a question ended.
-struct Asked {
-    answer: Option<Answer>,
-    by: DecisionMaker,
-    client: Option<String>,
-}
-
 impl PermissionGate {
     pub(super) fn new(in_force: InForce) -> Self {
         let is_restricted = AtomicBool::new(in_force.is_restricted());
         Self {
             in_force: Mutex::new(Arc::new(in_force)),
             parent: None,
-            moved: Mutex::default(),
+            moved: MovedPermissions::default(),
             is_restricted,
             has_sandbox: false,
+            host_urls: HostUrlsLink::default(),
+            shell_session: ShellSession::default(),
             is_planning: AtomicBool::new(false),
             channels: OnceLock::new(),
             places: Arc::new(Semaphore::new(MAX_OPEN)),
@@ -96,10 +89,25 @@ impl PermissionGate {
         Self { has_sandbox, ..self }
     }
 
-    /// The gate of a subagent's session.
+    /// Judges URLs that clients serve as such.
+    #[must_use]
+    pub(crate) fn with_host_urls(self, host_urls: HostUrlsLink) -> Self {
+        Self { host_urls, ..self }
+    }
+
+    /// Judges commands of a shell that stays where that is.
+    #[must_use]
+    pub(crate) fn with_shell_session(self, shell_session: ShellSession) -> Self {
+        Self { shell_session, ..self }
+    }
+
+    /// The gate of a subagent's session. Looks at folders; blocks.
     #[must_use]
     pub(crate) fn under(self, parent: Option<Arc<Self>>) -> Self {
-        Self { parent, ..self }
+        let gate = Self { parent, ..self };
+        // Made here, so that no call has to wait for it.
+        gate.in_force();
+        gate
     }
 
     /// Whether there is something to decide.
@@ -192,34 +200,30 @@ impl PermissionGate {
     fn in_force(&self) -> Arc<InForce> {
         let own = Arc::clone(&self.in_force.lock().unwrap_or_else(PoisonError::into_inner));
         match &self.parent {
-            Some(parent) => self.of_parent(parent.in_force(), &own.sources.cwd),
+            Some(parent) => self.moved.of(parent.in_force(), &own.sources.cwd),
             None => own,
         }
     }
 
-    /// The permissions of the parent, in the folder of this session.
-    fn of_parent(&self, of_parent: Arc<InForce>, cwd: &Path) -> Arc<InForce> {
-        if of_parent.sources.cwd == cwd {
-            return of_parent;
+    /// Whether a call may start without a question, as far as the permissions and plan mode have a say. Looks at folders; blocks. Nothing is
+    /// recorded.
+    pub(crate) fn allows_unasked(&self, action: &Action<'_>) -> bool {
+        let planning = self.planning();
+        if !self.is_restricted() && !planning.is_on() {
+            return true;
         }
-        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((from, made)) = &*moved
-            && Arc::ptr_eq(from, &of_parent)
-        {
-            return Arc::clone(made);
-        }
-        match of_parent.moved_to(cwd) {
-            Ok(made) => {
-                let made = Arc::new(made);
-                *moved = Some((of_parent, Arc::clone(&made)));
-                made
-            }
-            Err(error) => {
-                // Those of the other folder permit less here.
-                tracing::warn!(%error, "the permissions of a subagent are those for its parent's folder");
-                of_parent
-            }
-        }
+        let in_force = self.in_force();
+        let subject = CallSubject::of_action(
+            action,
+            &in_force.sources.home,
+            |scheme| self.host_urls.knows(scheme),
+            self.shell_session.directory(),
+        );
+        let is_reading = planning::is_reading(action);
+        let is_refused = planning.is_on()
+            && !matches!(planning::refusal(&in_force.sources, action.tool, &subject, is_reading), Ok(None));
+        let verdict = in_force.policy.decide(subject.judged_as(action.tool), subject.borrowed());
+        !is_refused && verdict.action == PermissionAction::Allow
     }
 
     async fn decide(&self, action: &Action<'_>, stop: &CancellationToken) -> Result<HookVerdict, String> {
@@ -234,7 +238,12 @@ impl PermissionGate {
             return Ok(HookVerdict::Run);
         }
         let in_force = self.in_force();
-        let subject = CallSubject::of_action(action, &in_force.sources.home);
+        let subject = CallSubject::of_action(
+            action,
+            &in_force.sources.home,
+            |scheme| self.host_urls.knows(scheme),
+            self.shell_session.directory(),
+        );
         let (judge, tool) = (Arc::clone(&in_force), action.tool.to_owned());
         let is_reading = planning::is_reading(action);
         // It looks at links of the paths that are named, and a file system may take its time.
@@ -274,6 +283,23 @@ impl PermissionGate {
         }
     }
 
+    /// Whether a host of the web may be asked for a page that another one leads to, without a question.
+    ///
+    /// # Errors
+    /// Why not, in a clause.
+    pub(crate) fn check_host(&self, host: &str) -> Result<(), String> {
+        if !self.is_restricted() {
+            return Ok(());
+        }
+        let verdict = self.in_force().policy.decide(WEB_FETCH_TOOL, Subject::Web { host: Some(host) });
+        match verdict.action {
+            PermissionAction::Allow => Ok(()),
+            PermissionAction::Ask | PermissionAction::Deny => {
+                Err(format!("the permissions do not allow {host} unasked: {}", verdict.reason))
+            }
+        }
+    }
+
     /// Refuses a call without a question.
     async fn refuse(&self, action: &Action<'_>, verdict: PolicyDecision, advice: &str) -> HookVerdict {
         let (id, by) = (call_id(action), DecisionMaker::Policy);
@@ -281,153 +307,6 @@ impl PermissionGate {
         let rule = verdict.rule.as_ref();
         self.record(decision(id, action.tool, PermissionVerdict::Denied, by, verdict.reason, rule)).await;
         blocked
-    }
-
-    async fn ask(
-        &self,
-        action: &Action<'_>,
-        subject: &CallSubject,
-        (verdict, leaves): (&PolicyDecision, bool),
-        stop: &CancellationToken,
-    ) -> Result<HookVerdict, String> {
-        let begun = Instant::now();
-        let (limit, on_timeout) = self.in_force().terms();
-        let Asked { answer, by, client } = self.answer(action, subject, verdict, stop).await;
-        if answer.is_none() && stop.is_cancelled() {
-            // Nobody decided anything; the caller drops this future.
-            return std::future::pending().await;
-        }
-        let words = match (&answer, self.channels.get()) {
-            (Some(Answer::NoWithWords), Some(channels)) => words(&channels.ui, limit, stop).await,
-            (Some(Answer::No(words)), _) => words.clone(),
-            _ => None,
-        };
-        let allowed = match &answer {
-            Some(Answer::Once | Answer::Session(_) | Answer::Always(_)) => true,
-            Some(Answer::No(_) | Answer::NoWithWords) => false,
-            // Nobody leaves the sandbox by default, or gets by a hook that wants the user to decide.
-            None => on_timeout == TimeoutDecision::Allow && !leaves && action.must_ask.is_none(),
-        };
-        let mut record = decision(
-            call_id(action),
-            action.tool,
-            if allowed { PermissionVerdict::Allowed } else { PermissionVerdict::Denied },
-            by,
-            verdict.reason.clone(),
-            verdict.rule.as_ref(),
-        );
-        record.client = client;
-        record.waited_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        match &answer {
-            Some(Answer::Session(rule)) => record.session_rule = self.allow(rule),
-            // It counts at once, too.
-            Some(Answer::Always(rule)) => {
-                record.session_rule = self.allow(rule);
-                self.save(rule).await;
-            }
-            _ => {}
-        }
-        let is_stored = self.record(record).await;
-        if !is_stored && allowed {
-            return Ok(blocked("the decision could not be stored", "The disk may be full; ask the user."));
-        }
-        if allowed {
-            return Ok(HookVerdict::Run);
-        }
-        let why = match by {
-            DecisionMaker::User => "the user said no".to_owned(),
-            DecisionMaker::Timeout => {
-                format!("it needs the user's permission, and nobody answered in time ({})", verdict.reason)
-            }
-            DecisionMaker::Nobody | DecisionMaker::Policy => {
-                format!(
-                    "it needs the user's permission, and nobody is there to be asked ({})",
-                    verdict.reason
-                )
-            }
-        };
-        let advice = match words {
-            Some(words) => format!("The user says: {words}"),
-            None => {
-                "Do not try it in another form; go on without it, or say what you need it for.".to_owned()
-            }
-        };
-        Ok(blocked(&why, &advice))
-    }
-
-    /// Asks those who can answer; nobody waits where nobody can.
-    async fn answer(
-        &self,
-        action: &Action<'_>,
-        subject: &CallSubject,
-        verdict: &PolicyDecision,
-        stop: &CancellationToken,
-    ) -> Asked {
-        let nobody = Asked { answer: None, by: DecisionMaker::Nobody, client: None };
-        let reached = || self.channels.get().filter(|channels| channels.ui.is_there(Asker::Permissions));
-        if reached().is_none() {
-            return nobody;
-        }
-        let place = stop.run_until_cancelled(Arc::clone(&self.places).acquire_owned()).await;
-        // They may have left meanwhile.
-        let (Some(Ok(place)), Some(channels)) = (place, reached()) else { return nobody };
-        let diff = self.diff(action, subject).await;
-        let (limit, _) = self.in_force().terms();
-        let (tool, arguments) = (action.tool, action.arguments);
-        let call = AskedCall { call_id: call_id(action), tool, arguments, subject, diff };
-        let question = question(call, verdict, limit);
-        let dialog = Dialog::permission(question.clone());
-        // In a task: the gate drops this future when the call is stopped, and the dialog has to be taken from the screens.
-        let (ui, stop) = (channels.ui.clone(), stop.clone());
-        let asking = tokio::spawn(async move {
-            let _place = place;
-            ui.ask_whom(Asker::Permissions, dialog, &stop).await
-        });
-        let (answer, client) = asking.await.unwrap_or((DialogAnswer::Nothing, None));
-        match client {
-            Some(client) => {
-                // A client that gives the dialog up says no.
-                let answer = read(&question, &answer).unwrap_or(Answer::No(None));
-                Asked { answer: Some(answer), by: DecisionMaker::User, client: Some(client) }
-            }
-            None => Asked { answer: None, by: DecisionMaker::Timeout, client: None },
-        }
-    }
-
-    /// What a call would change in a file of this machine.
-    async fn diff(&self, action: &Action<'_>, subject: &CallSubject) -> Option<CallDiff> {
-        let path = match subject {
-            CallSubject::Write(path) if !self.in_force().sources.is_elsewhere => path.clone(),
-            _ => return None,
-        };
-        let (tool, arguments) = (action.tool.to_owned(), action.arguments.clone());
-        tokio::task::spawn_blocking(move || diff::of_call(&tool, &path, &arguments)).await.ok().flatten()
-    }
-
-    /// Adds a rule of the session; the rule, if it can be used.
-    fn allow(&self, rule: &PermissionRule) -> Option<PermissionRule> {
-        match self.replace(|in_force| in_force.with_answer(rule.clone())) {
-            Ok(()) => Some(rule.clone()),
-            Err(error) => {
-                tracing::error!(%error, "a rule that was offered cannot be used");
-                None
-            }
-        }
-    }
-
-    /// Saves a rule in the user's settings. The user is told when that fails; for the session the rule counts all the same.
-    async fn save(&self, rule: &PermissionRule) {
-        let (agent_dir, rule) = (self.in_force().sources.agent_dir.clone(), rule.clone());
-        let saved = tokio::task::spawn_blocking(move || add_permission_rule(&agent_dir, &rule)).await;
-        let problem = match saved {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        if let Some(channels) = self.channels.get() {
-            let text = format!("The rule counts for this session, and could not be saved: {problem}");
-            channels.ui.tell(Asker::Daemon, Notice::notify(text, NotifyType::Warning)).await;
-        }
     }
 
     /// Stores a decision and tells it; whether it is stored.
@@ -498,15 +377,6 @@ fn asked_by_hook(verdict: PolicyDecision, why: &str) -> PolicyDecision {
         PermissionAction::Ask => {
             PolicyDecision { reason: format!("{}, and {why}", verdict.reason), suggestion: None, ..verdict }
         }
-    }
-}
-
-/// Words to the model; none if the user has nothing to say.
-async fn words(ui: &Ui, limit: Duration, stop: &CancellationToken) -> Option<String> {
-    let dialog = Dialog::input("What should the model know?", None).within(limit);
-    match ui.ask(Asker::Daemon, dialog, stop).await {
-        DialogAnswer::Value(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
-        _ => None,
     }
 }
 

@@ -141,7 +141,7 @@ mod tests {
 
     fn rule(command: &str, action: PermissionAction) -> PermissionRule {
         let command = Some(command.to_owned());
-        PermissionRule { tool: "bash".to_owned(), command, path: None, action, reason: None }
+        PermissionRule { tool: "bash".to_owned(), command, path: None, domain: None, action, reason: None }
     }
 
     fn in_force(dir: &tempfile::TempDir) -> InForce {

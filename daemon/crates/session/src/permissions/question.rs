@@ -120,7 +120,7 @@ pub(super) fn read(question: &PermissionQuestion, answer: &DialogAnswer) -> Opti
 
 /// A rule in a few words.
 fn shown(rule: &PermissionRule) -> String {
-    match (&rule.command, &rule.path) {
+    match (&rule.command, rule.path.as_ref().or(rule.domain.as_ref())) {
         (Some(command), _) => command.clone(),
         (_, Some(path)) => format!("{} {path}", rule.tool),
         _ => format!("the tool {}", rule.tool),
@@ -139,6 +139,7 @@ mod tests {
             tool: "bash".to_owned(),
             command: Some("git push *".to_owned()),
             path: None,
+            domain: None,
             action,
             reason: None,
         };

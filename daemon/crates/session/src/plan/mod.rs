@@ -7,6 +7,6 @@ mod mode_entry;
 mod review;
 mod texts;
 
-pub(crate) use mode_entry::{ModeChange, mode_on};
+pub(crate) use mode_entry::{ModeChange, PlanModels, last_change, mode_on};
 pub(crate) use review::{PlanApproval, SessionPlans};
 pub(crate) use texts::{PROMPT_SECTION, plan_message, prompt_section};

@@ -3,8 +3,9 @@
 use agentd_protocol::{
     agent_mode::{AgentMode, ApprovedPlan, MODE_ENTRY},
     entry::EntryBody,
+    model::ThinkingLevel,
 };
-use agentd_store::{EntryKind, SessionTree};
+use agentd_store::SessionTree;
 use serde::{Deserialize, Serialize};
 
 /// A change of the mode, as its entry has it.
@@ -17,12 +18,26 @@ pub(crate) struct ModeChange {
     /// The plan whose approval made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<ApprovedPlan>,
+    /// The models before and in plan mode, where the role `plan` has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) models: Option<PlanModels>,
+}
+
+/// The models that plan mode changed, each as `provider/id`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PlanModels {
+    /// That of before, which the session goes back to.
+    pub(crate) before: String,
+    /// Its level.
+    pub(crate) level: ThinkingLevel,
+    /// That of the role.
+    pub(crate) plan: String,
 }
 
 impl ModeChange {
     /// A change without a reason to tell.
     pub(crate) fn to(mode: AgentMode) -> Self {
-        Self { mode, by: None, plan: None }
+        Self { mode, by: None, plan: None, models: None }
     }
 
     /// Its entry, which pi's programs pass over.
@@ -33,15 +48,19 @@ impl ModeChange {
 
 /// The mode that the way from the root to the leaf says.
 pub(crate) fn mode_on(tree: &SessionTree) -> AgentMode {
+    last_change(tree).map_or(AgentMode::Default, |change| change.mode)
+}
+
+/// The last change on the way from the root to the leaf.
+pub(crate) fn last_change(tree: &SessionTree) -> Option<ModeChange> {
     let branch = tree.branch();
-    let mut custom = branch.iter().rev().filter(|entry| entry.kind() == EntryKind::Custom);
-    let change = custom.find_map(|entry| match entry.body()? {
+    let mut custom = branch.iter().rev().filter(|entry| entry.may_be_custom(MODE_ENTRY));
+    custom.find_map(|entry| match entry.body()? {
         EntryBody::Custom { custom_type, data: Some(data) } if custom_type == MODE_ENTRY => {
             serde_json::from_value::<ModeChange>(data).ok()
         }
         _ => None,
-    });
-    change.map_or(AgentMode::Default, |change| change.mode)
+    })
 }
 
 #[cfg(test)]

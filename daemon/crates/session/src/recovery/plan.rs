@@ -13,6 +13,7 @@ use agentd_store::{
     Entry, EntryKind, NewEntry, Role, SessionTree, StoreError,
     intent_log::{MadeCalls, StreamedAnswer, UnfinishedWork, UserCommand},
 };
+use agentd_tools::TakenBack;
 use serde::Deserialize;
 
 use crate::requests::KEY_FIELD;
@@ -40,11 +41,30 @@ pub(crate) fn plan_recovery(
     plan_recovery_after(InterruptionCause::Crash, tree, left, now_ms)
 }
 
+/// As [`plan_recovery`], where the changes of some calls were taken back.
+pub(crate) fn plan_recovery_with(
+    tree: &SessionTree,
+    left: &UnfinishedWork,
+    taken_back: &[TakenBack],
+    now_ms: i64,
+) -> Result<RecoveryPlan, StoreError> {
+    plan_entries(InterruptionCause::Crash, tree, (left, taken_back), now_ms)
+}
+
 /// As [`plan_recovery`], after something else, perhaps.
 pub(crate) fn plan_recovery_after(
     cause: InterruptionCause,
     tree: &SessionTree,
     left: &UnfinishedWork,
+    now_ms: i64,
+) -> Result<RecoveryPlan, StoreError> {
+    plan_entries(cause, tree, (left, &[]), now_ms)
+}
+
+fn plan_entries(
+    cause: InterruptionCause,
+    tree: &SessionTree,
+    (left, taken_back): (&UnfinishedWork, &[TakenBack]),
     now_ms: i64,
 ) -> Result<RecoveryPlan, StoreError> {
     let branch = tree.branch();
@@ -63,7 +83,8 @@ pub(crate) fn plan_recovery_after(
                 for call in open {
                     let fate = fate(call, made);
                     stories.push(fate.story(&call.name));
-                    plan.entries.push(result(call, fate, cause, made, now_ms)?);
+                    let taken_back = taken_back.iter().find(|taken| taken.call_id == call.id);
+                    plan.entries.push(result(call, (fate, taken_back), cause, made, now_ms)?);
                 }
             }
             Turn::Asks => {
@@ -211,7 +232,7 @@ fn fate(call: &ToolCall, made: Option<&MadeCalls>) -> CallFate {
 
 fn result(
     call: &ToolCall,
-    fate: CallFate,
+    (fate, taken_back): (CallFate, Option<&TakenBack>),
     cause: InterruptionCause,
     made: Option<&MadeCalls>,
     now_ms: i64,
@@ -219,19 +240,33 @@ fn result(
     let known = made.and_then(|made| made.done.get(&call.id)?.clone());
     let message = match (fate.text(cause), known) {
         (None, Some(message)) => message,
-        (text, _) => Json::new(Message::ToolResult(ToolResultMessage {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            content: vec![ContentBlock::text(text.unwrap_or(MAY_HAVE_RUN))],
-            details: None,
-            usage: None,
-            nested_calls: None,
-            is_error: true,
-            duration_ms: None,
-            timestamp: now_ms,
-        }))?,
+        (text, _) => {
+            let text = match taken_back.filter(|_| fate == CallFate::Unknown) {
+                Some(taken) => taken_back_text(taken),
+                None => text.unwrap_or(MAY_HAVE_RUN).to_owned(),
+            };
+            Json::new(Message::ToolResult(ToolResultMessage {
+                tool_call_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                content: vec![ContentBlock::text(text)],
+                details: None,
+                usage: None,
+                nested_calls: None,
+                is_error: true,
+                duration_ms: None,
+                timestamp: now_ms,
+            }))?
+        }
     };
     NewEntry::message(message).with(FIELD, &fate.name())
+}
+
+/// The result of a call whose changes of files were taken back.
+fn taken_back_text(taken: &TakenBack) -> String {
+    if taken.left.is_empty() {
+        return "interrupted by a crash; no file is changed: what it had changed is as before".to_owned();
+    }
+    format!("interrupted by a crash; what it had changed is as before, but for: {}", taken.left.join("; "))
 }
 
 /// The answer as far as it is known.

@@ -9,10 +9,11 @@ use agentd_store::{
     NewEntry, OpenSession, SessionTree, StoreError,
     intent_log::{IntentLog, IntentRecord, OwnershipNotes, QueuedRecord, RunRecord, UnfinishedWork},
 };
+use agentd_tools::TakenBack;
 
 use super::{
     pending::{AfterCrash, Origin},
-    plan::plan_recovery,
+    plan::plan_recovery_with,
 };
 use crate::clock::now_ms;
 
@@ -55,9 +56,10 @@ pub(crate) struct Recovered {
 ///
 /// A disk that fails keeps no session from being opened: a diagnostic says so.
 ///
-/// `claims` are for the intent log of a session outside of the agent directory.
+/// `taken_back` are the changes of files that were taken back, so that the results of their calls say so; `claims` are for the intent log of a session outside of the agent directory.
 pub(crate) fn recover(
     session: &mut OpenSession,
+    taken_back: &[TakenBack],
     way: CrashRecovery,
     origin: Origin,
     claims: Option<OwnershipNotes>,
@@ -80,7 +82,7 @@ pub(crate) fn recover(
     }
     match found {
         Ok(None) => {}
-        Ok(Some(left)) => match finish(session, &mut intent_log, &left, way) {
+        Ok(Some(left)) => match finish(session, &mut intent_log, (&left, taken_back), way) {
             Ok(finished) => {
                 next = finished.after;
                 let hint = match next {
@@ -136,10 +138,10 @@ struct FinishedRecovery {
 fn finish(
     session: &mut OpenSession,
     intent_log: &mut IntentLog,
-    left: &UnfinishedWork,
+    (left, taken_back): (&UnfinishedWork, &[TakenBack]),
     way: CrashRecovery,
 ) -> Result<FinishedRecovery, StoreError> {
-    let plan = plan_recovery(&session.tree, left, now_ms())?;
+    let plan = plan_recovery_with(&session.tree, left, taken_back, now_ms())?;
     if !plan.entries.is_empty() {
         fail_point::hit(Point::RecoveryBegin);
     }

@@ -17,7 +17,7 @@ use agentd_protocol::{
     error::ErrorCode,
     event::{AutoRetryEnd, Event},
     message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage},
-    model::Model,
+    model::{Model, ThinkingLevel},
     tool_list::ToolExecution,
 };
 use tokio_util::sync::CancellationToken;
@@ -89,9 +89,7 @@ impl Host for RunHost {
                 self.channels.to_actor.send(RunMessage::Started(line)).await.map_err(|_| HostError::Gone)
             }
             Event::AgentEnd(_) => {
-                if let Some(extensions) = &self.context.extensions {
-                    extensions.clear_nested();
-                }
+                self.context.nested().clear();
                 self.channels.to_actor.send(RunMessage::Ended(line)).await.map_err(|_| HostError::Gone)
             }
             // The last deltas of a stopped answer need not wait for slow subscribers: the whole answer follows, and
@@ -186,8 +184,15 @@ impl Host for RunHost {
         self.watch_answer();
         self.intents.asking(&choice, leaf.as_deref()).await?;
         fail_point::hit(Point::RunModelAsked);
+        let forced_tool = context.subagents.own().and_then(|own| own.state.forced_tool(&tools));
+        // Some APIs let no model that thinks be told which tool to call.
+        let thinking_level = match forced_tool {
+            Some(_) => model.clamp_thinking(Some(ThinkingLevel::Off)),
+            None => choice.level,
+        };
         let request = Request {
-            thinking_level: choice.level,
+            thinking_level,
+            forced_tool,
             session_id: context.session_id.clone(),
             credentials,
             idle_timeout: context.idle_timeout,
@@ -278,9 +283,7 @@ impl Host for RunHost {
     }
 
     fn complete_result(&mut self, mut message: ToolResultMessage) -> ToolResultMessage {
-        let extensions = self.context.extensions.as_ref();
-        let nested = extensions.and_then(|extensions| extensions.take_nested(&message.tool_call_id));
-        if let Some((calls, usage)) = nested {
+        if let Some((calls, usage)) = self.context.nested().take(&message.tool_call_id) {
             message.nested_calls = calls;
             if let Some(usage) = usage {
                 message.usage.get_or_insert_default().add(&usage);

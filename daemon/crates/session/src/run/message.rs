@@ -22,11 +22,13 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    cell_calls::CellCall,
     client_tools::ClientToolRequest,
     compaction::{CompactionError, CompactionMessage},
     context::SessionContext,
     extension_start::LoadedAgain,
     extensions::SeenInput,
+    jobs::JobMessage,
     models::{Choice, Substitute},
     navigation::Departure,
     open::NewSettings,
@@ -37,6 +39,7 @@ use crate::{
     server_prompts::ExpandedMessage,
     shell_hooks::JudgedPrompt,
     subagents::SubagentMessage,
+    template_commands::FilledTemplate,
     transcript::{FailedAnswer, Intents},
     ui::UiMessage,
     user_bash::BashEnd,
@@ -119,6 +122,8 @@ pub(crate) enum RunMessage {
     ToolsStopped(Vec<StoppedCall>),
     /// An abort of everything is over, or has waited long enough (`is_late`).
     AllAborted { reply: Box<Reply>, ended: Vec<Work>, is_late: bool },
+    /// A cell calls a tool.
+    CellCall(Box<CellCall>),
     /// Something is asked of the user, or shown to them.
     Ui(Box<UiMessage>),
     /// A decision about a call is to be stored and told.
@@ -133,6 +138,8 @@ pub(crate) enum RunMessage {
     Trusted(Box<NewSettings>),
     /// An MCP server has given the prompt that a message calls, or not.
     Expanded(Box<ExpandedMessage>),
+    /// The shell commands of a slash command that a message calls have ended.
+    TemplateFilled(Box<FilledTemplate>),
     /// What extensions sent up to now comes before what the run sends next.
     ExtensionsAsked,
     /// The shell hooks for the beginning of the session have ended; what they tell the model.
@@ -161,6 +168,8 @@ pub(crate) enum RunMessage {
     Broken,
     /// A task that runs subagents asks or tells something.
     Subagent(Box<SubagentMessage>),
+    /// A tool call tells of a background process.
+    Job(Box<JobMessage>),
     /// A tool call changed something, or changes were undone.
     Checkpoint(Box<Checkpoint>),
     /// Answered once the checkpoints sent before it have their entries.

@@ -77,8 +77,9 @@ pub(super) async fn run_prompt(
     let extensions = context.extensions.as_ref().filter(|it| it.listens(EventKind::BeforeAgentStart));
     let with_options = extensions.is_some();
     let (sections, options) = {
+        let access = &context.prompt_access;
         let (context, tools, declarable) = (Arc::clone(context), Arc::clone(tools), declarable.to_vec());
-        let made = tokio::task::spawn_blocking(move || {
+        let made = access.run(move || {
             let parts = context.prompt_parts(&tools, &directory)?;
             let options = with_options.then(|| PromptOptions::of(&parts, &declarable));
             Ok::<_, Failure>((system_prompt::sections(&parts), options))
@@ -127,8 +128,8 @@ pub(super) async fn read_stream_rules(context: &Arc<SessionContext>) {
     if context.stream_rules.current().is_some() || !context.prompt.context_files {
         return;
     }
-    let context = Arc::clone(context);
-    let read = tokio::task::spawn_blocking(move || drop(context.watched_rules(&context.capabilities())));
+    let (access, context) = (&context.prompt_access, Arc::clone(context));
+    let read = access.run(move || drop(context.watched_rules(&context.capabilities())));
     if let Err(error) = read.await {
         tracing::error!(%error, "rules could not be read");
     }
@@ -142,8 +143,8 @@ pub(super) async fn tools_message(
     tools: Arc<ToolSet>,
 ) -> Result<Option<Json<Message>>, Failure> {
     let directory = context.directory().await;
-    let context = Arc::clone(context);
-    let made = tokio::task::spawn_blocking(move || {
+    let (access, context) = (&context.prompt_access, Arc::clone(context));
+    let made = access.run(move || {
         let wanted = match directory.and_then(|directory| context.prompt_parts(&tools, &directory)) {
             Ok(parts) => system_prompt::sections(&parts),
             Err(failure) => {

@@ -194,6 +194,11 @@ impl RunSlot {
         self.0.as_ref().is_some_and(|run| run.cancel.is_cancelled())
     }
 
+    /// Fires when the run is to stop; `None` where there is no run.
+    pub(crate) fn stop_token(&self) -> Option<CancellationToken> {
+        self.0.as_ref().map(|run| run.cancel.clone())
+    }
+
     /// Stops the run.
     pub(crate) fn cancel(&self) {
         if let Some(run) = &self.0 {

@@ -8,12 +8,20 @@ use std::{
 use agentd_protocol::{command::SessionCommand, error::Failure};
 use futures::future::BoxFuture;
 
-use crate::options::SessionOptions;
+use crate::{event_log::Subscriber, options::SessionOptions, reply::Reply};
 
 /// Opens the sessions of subagents.
 pub trait SubagentHost: Send + Sync {
     /// Opens a session, as for a client. Cancel safety: dropped early, the session may stay open.
     fn open(&self, options: SessionOptions) -> BoxFuture<'_, Result<Arc<dyn SubagentSession>, String>>;
+
+    /// The same for one that exists, and may be open. With `closes_first`, it is closed then, so that it has these options; without, it is as it
+    /// is. Cancel safety: as of [`Self::open`].
+    fn reopen(
+        &self,
+        options: SessionOptions,
+        closes_first: bool,
+    ) -> BoxFuture<'_, Result<Arc<dyn SubagentSession>, String>>;
 }
 
 /// The session of a subagent. Until it is dropped, the session is not closed because a client leaves it.
@@ -23,6 +31,12 @@ pub trait SubagentSession: Send + Sync {
 
     /// The session's file, which need not be there yet; `None` for a session in memory.
     fn file(&self) -> Option<PathBuf>;
+
+    /// Follows the session: all its events and answers from here on. `None` once it has ended.
+    fn follow(&self) -> Option<Subscriber>;
+
+    /// Sends a command, whose answer comes to the subscriber of `reply`. The session is loaded where it is not in memory.
+    fn send(&self, command: SessionCommand, reply: Reply) -> BoxFuture<'static, Result<(), Failure>>;
 
     /// Sends a command, as a client does, and waits for its answer. The session is loaded where it is not in memory.
     fn tell(&self, command: SessionCommand) -> BoxFuture<'_, Result<(), Failure>>;

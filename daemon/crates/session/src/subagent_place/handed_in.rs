@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use agentd_agent::ArgumentSchema;
 use agentd_protocol::subagent::{SchemaMode, SchemaSource, StructuredOutput, StructuredStatus};
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
 
 /// How often a result that does not fit is refused before it counts all the same.
 const MISFITS: u32 = 3;
@@ -28,8 +27,6 @@ pub(crate) struct OutputSchema {
 pub(crate) struct HandedIn {
     output: Option<(OutputSchema, ArgumentSchema)>,
     state: Mutex<State>,
-    /// Fires when there is nothing more to come.
-    ended: CancellationToken,
 }
 
 #[derive(Default)]
@@ -72,7 +69,7 @@ impl HandedIn {
             let checked = ArgumentSchema::new(&output.schema);
             (output, checked)
         });
-        Self { output, state: Mutex::default(), ended: CancellationToken::new() }
+        Self { output, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -80,9 +77,14 @@ impl HandedIn {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fires when there is nothing more to come.
-    pub(crate) fn ended(&self) -> &CancellationToken {
-        &self.ended
+    /// Whether there is nothing more to come.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state().end.is_some()
+    }
+
+    /// Takes another result, as if there had been none.
+    pub(super) fn restart(&self) {
+        *self.state() = State::default();
     }
 
     pub(crate) fn end(&self) -> Option<End> {
@@ -111,9 +113,6 @@ impl HandedIn {
                     )));
                 }
             }
-        }
-        if state.end.is_some() {
-            self.ended.cancel();
         }
         taken
     }
@@ -279,7 +278,7 @@ mod tests {
     fn a_result_ends_it_and_a_second_takes_its_place() {
         let handed_in = HandedIn::new(None);
         assert_eq!(handed_in.take(&json!({"data": "x"})), Ok(Handing::Ended));
-        assert!(handed_in.ended().is_cancelled());
+        assert!(handed_in.has_ended());
         assert_eq!(handed_in.end(), Some(End::Data(json!("x"))));
         assert_eq!(handed_in.take(&json!({"data": "y"})), Ok(Handing::Ended));
         assert_eq!(handed_in.end(), Some(End::Data(json!("y"))));
@@ -344,7 +343,7 @@ mod tests {
             assert!(handed_in.take(&json!({"data": 1, "error": "e"})).is_err());
         }
         assert!(matches!(handed_in.end(), Some(End::Stopped(_))));
-        assert!(handed_in.ended().is_cancelled());
+        assert!(handed_in.has_ended());
     }
 
     #[test]

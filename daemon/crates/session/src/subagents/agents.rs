@@ -1,9 +1,11 @@
 //! The definitions of agents: those that agentd has, and those in files of the user and the project.
 
 use agentd_discovery::{Capabilities, DiscoveryPlace, read_body};
+use agentd_lsp::LSP_TOOL;
 use agentd_protocol::{
     capabilities::CapabilityLevel,
     subagent::{AgentSource, TASK_TOOL, YIELD_TOOL},
+    web::{WEB_FETCH_TOOL, WEB_SEARCH_TOOL},
 };
 use serde_json::Value;
 
@@ -25,6 +27,10 @@ pub(crate) struct Agent {
     pub(super) thinking: Option<String>,
     /// The schema of its result.
     pub(super) output: Option<Value>,
+    /// The skills whose instructions it begins with.
+    pub(super) skills: Vec<String>,
+    /// Whether calls wait for it even if they do not wait for others.
+    pub(super) is_blocking: bool,
     /// Its prompt.
     pub(super) prompt: String,
 }
@@ -35,15 +41,17 @@ struct Bundled {
     description: &'static str,
     tools: Option<&'static [&'static str]>,
     spawns: &'static [&'static str],
+    models: &'static [&'static str],
     prompt: &'static str,
 }
 
-const BUNDLED: [Bundled; 4] = [
+const BUNDLED: [Bundled; 5] = [
     Bundled {
         name: "task",
         description: "Any piece of work that can be described on its own; has the same tools",
         tools: None,
         spawns: &["*"],
+        models: &[],
         prompt: "You carry out one piece of a larger work. Do exactly what your task says, completely, and nothing beside it. Others work \
                  in the same folder at the same time: change only what your task needs.",
     },
@@ -52,6 +60,7 @@ const BUNDLED: [Bundled; 4] = [
         description: "Finds out where and how something is done in the project; changes nothing",
         tools: Some(&["read", "grep", "find", "ls"]),
         spawns: &[],
+        models: &[],
         prompt: "You look into the project and report. Find the files, types and functions that matter for your task, read the parts that \
                  matter, and report what you found with paths and line numbers, so that the agent that asked need not look again. Change nothing. \
                  Say what you did not find.",
@@ -61,6 +70,7 @@ const BUNDLED: [Bundled; 4] = [
         description: "Reviews changes or code for faults, and reports them with their places; changes nothing",
         tools: Some(&["read", "grep", "find", "ls", "bash"]),
         spawns: &["scout"],
+        models: &[],
         prompt: "You review code. Read what your task names, and what it touches. Report faults that matter: wrong results, lost data, \
                  crashes, races, missing cases, misleading names. For each: the file and line, what goes wrong and when, and how to mend \
                  it. Check each finding against the code before you report it. Use bash only to look, such as git diff. End with a verdict. \
@@ -71,10 +81,20 @@ const BUNDLED: [Bundled; 4] = [
         description: "Reviews code for weaknesses that an attacker could use; changes nothing",
         tools: Some(&["read", "grep", "find", "ls", "bash"]),
         spawns: &["scout"],
+        models: &[],
         prompt: "You review code for weaknesses. Follow what comes from outside, such as input, files, environment and network, to where it \
                  takes effect: commands, queries, paths, memory, secrets, permissions. Report what an attacker could use: the file and \
                  line, the way in, what it leads to, how to close it, and how sure you are. Do not report what cannot be reached. Use bash \
                  only to look. Change nothing.",
+    },
+    Bundled {
+        name: "sonic",
+        description: "Mechanical work that needs no judgement, such as the same edit in many places; a small, fast model",
+        tools: None,
+        spawns: &[],
+        models: &["@smol"],
+        prompt: "You carry out mechanical work quickly. Do exactly what your task says, in every place that it names, and nothing beside it. \
+                 Where it leaves something open that needs judgement, do not decide: leave that place as it is, and report it.",
     },
 ];
 
@@ -109,6 +129,8 @@ impl Agents {
                 models: definition.model.clone(),
                 thinking: definition.item.text("thinkingLevel").map(str::to_owned),
                 output: fields.get("output").filter(|output| output.is_object()).cloned(),
+                skills: definition.item.list("autoloadSkills"),
+                is_blocking: definition.item.flag("blocking").unwrap_or(false),
                 prompt: body,
             })
         });
@@ -170,9 +192,11 @@ impl Agent {
                 ["*"] => SpawnPolicy::Any,
                 names => SpawnPolicy::named(names.iter().copied()),
             },
-            models: Vec::new(),
+            models: list(bundled.models),
             thinking: None,
             output: None,
+            skills: Vec::new(),
+            is_blocking: false,
             prompt: bundled.prompt.to_owned(),
         }
     }
@@ -196,7 +220,10 @@ fn own_names(tools: Option<&[String]>) -> (Option<Vec<String>>, Vec<String>) {
             "LS" => "ls",
             "Task" | "Agent" => TASK_TOOL,
             "TodoWrite" | "AskUserQuestion" | "ExitPlanMode" | YIELD_TOOL => continue,
-            "WebFetch" | "WebSearch" | "web_search" | "lsp" | "ast_grep" | "eval" | "browser" => {
+            "WebFetch" | "fetch" => WEB_FETCH_TOOL,
+            "WebSearch" => WEB_SEARCH_TOOL,
+            "LSP" => LSP_TOOL,
+            "browser" => {
                 unknown.push(plain.to_owned());
                 continue;
             }
@@ -216,10 +243,10 @@ mod tests {
     #[test]
     fn names_of_other_tools_are_mapped() {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let given = list(&["Read", "Bash(git:*)", "Glob", "read", "WebFetch", "mcp__x__y"]);
+        let given = list(&["Read", "Bash(git:*)", "Glob", "read", "WebFetch", "mcp__x__y", "LSP", "browser"]);
         assert_eq!(
             own_names(Some(&given)),
-            (Some(list(&["read", "bash", "find", "mcp__x__y"])), list(&["WebFetch"]))
+            (Some(list(&["read", "bash", "find", "web_fetch", "mcp__x__y", "lsp"])), list(&["browser"]))
         );
         assert_eq!(own_names(Some(&list(&["*"]))), (None, Vec::new()));
         assert_eq!(own_names(None), (None, Vec::new()));
@@ -229,7 +256,10 @@ mod tests {
     fn unknown_and_forbidden_agents_are_told_apart() {
         let agents = Agents(BUNDLED.iter().map(Agent::of).collect());
         let unknown = agents.get("x", &SpawnPolicy::Any).unwrap_err();
-        assert_eq!(unknown, "Unknown agent \"x\". Available: task, scout, reviewer, security-reviewer");
+        assert_eq!(
+            unknown,
+            "Unknown agent \"x\". Available: task, scout, reviewer, security-reviewer, sonic"
+        );
         let only = SpawnPolicy::Only(vec!["scout".into()]);
         assert_eq!(agents.get("task", &only).unwrap_err(), "Cannot spawn 'task'. Allowed: scout");
         assert!(agents.get("scout", &only).is_ok());

@@ -1,6 +1,6 @@
 //! The arguments of the tool `task`. Pure.
 
-use agentd_protocol::subagent::SchemaMode;
+use agentd_protocol::{model::ThinkingLevel, subagent::SchemaMode};
 use serde_json::{Map, Value};
 
 /// The most subagents that one call starts.
@@ -35,6 +35,8 @@ pub(super) struct TaskItem {
     pub(super) output_schema: Option<Value>,
     pub(super) schema_mode: Option<SchemaMode>,
     pub(super) isolated: bool,
+    /// How much it should think.
+    pub(super) effort: Option<ThinkingLevel>,
 }
 
 impl TaskCall {
@@ -117,8 +119,16 @@ impl TaskItem {
                 return Err(told(format!("schemaMode is \"{other}\"; it is permissive or strict.")));
             }
         };
+        let effort = match text(fields, "effort").map_err(told)?.as_deref() {
+            None => None,
+            Some("lo") => Some(ThinkingLevel::Low),
+            Some("med") => Some(ThinkingLevel::Medium),
+            Some("hi") => Some(ThinkingLevel::High),
+            Some(other) => return Err(told(format!("effort is \"{other}\"; it is lo, med or hi."))),
+        };
         Ok(Self {
             name,
+            effort,
             agent: text(fields, "agent").map_err(told)?.or(agent.map(str::to_owned)),
             task,
             solution_space: text(fields, "solutionSpace").map_err(told)?,
@@ -186,5 +196,9 @@ mod tests {
         check(json!({"schema": {}, "tasks": [{"task": "t"}]}), "outputSchema");
         check(json!({"tasks": [{"task": "t", "schemaMode": "loose"}]}), "permissive or strict");
         check(json!({"tasks": [{"task": 3}]}), "tasks[0].task is no text");
+        check(
+            json!({"tasks": [{"task": "t", "effort": "max"}]}),
+            "tasks[0].effort is \"max\"; it is lo, med or hi",
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What subagents are made of: the session that starts them, as it is at that moment.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use agentd_config::models::ScopedModel;
 use agentd_protocol::settings::TaskSettings;
@@ -17,6 +17,9 @@ pub(crate) trait Lookup: Send + Sync {
     /// The agents that there are. Reads files; blocks.
     fn agents(&self) -> Agents;
 
+    /// The instructions of skills, by their names; `None` for one that there is not. Reads files; blocks.
+    fn skills(&self, names: &[String]) -> Vec<Option<String>>;
+
     /// The first model that patterns as of `--models` select and that can be used.
     fn first_model(&self, patterns: Vec<String>) -> BoxFuture<'static, Option<ScopedModel>>;
 }
@@ -27,6 +30,8 @@ pub(crate) struct ParentFacts {
     /// Opens the sessions of subagents.
     pub(crate) hosting: SubagentHosting,
     pub(crate) settings: TaskSettings,
+    /// The setting `modelRoles`.
+    pub(crate) model_roles: BTreeMap<String, String>,
     pub(crate) cwd: PathBuf,
     /// The session's file, if it has one.
     pub(crate) session_file: Option<PathBuf>,

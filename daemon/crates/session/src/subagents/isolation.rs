@@ -3,14 +3,59 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use agentd_isolation::{
-    CaptureOptions, Captured, Git, IsolatedCopy, Isolation, IsolationOptions, discard, merge,
+    CaptureOptions, Captured, Git, IsolatedCopy, Isolation, IsolationOptions, MessageFuture, MessageWriter,
+    discard, merge,
 };
-use agentd_protocol::isolation::{IsolationBackend, IsolationMerge, IsolationMode};
+use agentd_protocol::{
+    isolation::{IsolationBackend, IsolationMerge, IsolationMode},
+    message::Usage,
+};
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 
 use super::files;
+use crate::subagent_place::ChildState;
+
+/// Writes the messages of the commits for what subagents have not committed themselves.
+pub(crate) trait CommitAuthor: Send + Sync {
+    /// The message for changes that were made for a task, and what it took. The error is why there is none, in a clause.
+    fn message(&self, task: &str, changes: &str) -> BoxFuture<'_, (Usage, Result<String, String>)>;
+}
+
+/// The work of a subagent in a copy, when it has ended.
+pub(super) struct IsolatedWork<'a> {
+    pub(super) id: &'a str,
+    pub(super) task: &'a str,
+    pub(super) state: &'a Arc<ChildState>,
+    /// Fires when it is stopped.
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) has_succeeded: bool,
+}
+
+/// The changes of one subagent, whose state counts what messages take.
+struct ChildAuthor {
+    author: Arc<dyn CommitAuthor>,
+    task: String,
+    state: Arc<ChildState>,
+    cancel: CancellationToken,
+}
+
+impl MessageWriter for ChildAuthor {
+    fn message(&self, changes: String) -> MessageFuture<'_> {
+        Box::pin(async move {
+            let asked = self.author.message(&self.task, &changes);
+            let Some((usage, message)) = self.cancel.run_until_cancelled(asked).await else {
+                return Err("the subagent was stopped".to_owned());
+            };
+            self.state.add_usage(&usage);
+            message
+        })
+    }
+}
 
 /// How the changes of subagents are isolated in a session.
 #[derive(Clone)]
@@ -23,6 +68,8 @@ pub(crate) struct IsolationPlace {
     pub(crate) mode: IsolationMode,
     /// The setting `task.isolation.apply`.
     pub(crate) applies: bool,
+    /// Writes the messages of commits; `None` where the setting `task.isolation.commits` is not `ai`.
+    pub(crate) author: Option<Arc<dyn CommitAuthor>>,
     /// The folder of the copies.
     pub(crate) base_dir: PathBuf,
     /// The beginning of the session's id, which makes ids of copies unique.
@@ -54,10 +101,10 @@ impl IsolationPlace {
     pub(super) async fn finish(
         &self,
         mut copy: IsolatedCopy,
-        (id, task): (&str, &str),
+        work: IsolatedWork<'_>,
         folder: &Path,
-        has_succeeded: bool,
     ) -> Result<IsolationMerge, String> {
+        let IsolatedWork { id, task, state, cancel, has_succeeded } = work;
         let said = |error: agentd_isolation::IsolationError| error.to_string();
         let made = folder.to_owned();
         tokio::task::spawn_blocking(move || agentd_store::create_dirs(&made))
@@ -66,8 +113,15 @@ impl IsolationPlace {
             .map_err(|error| error.to_string())?;
         let first_line = task.lines().next().unwrap_or_default();
         let message: String = format!("{id}: {first_line}").chars().take(72).collect();
-        let options =
-            CaptureOptions { mode: self.mode, patch_path: folder.join(format!("{id}.patch")), message };
+        // What is not going to be merged by itself is not worth a request.
+        let author = self.author.as_ref().filter(|_| has_succeeded);
+        let writer = author.map(|author| {
+            let (author, state) = (Arc::clone(author), Arc::clone(state));
+            let of_child = ChildAuthor { author, task: task.to_owned(), state, cancel: cancel.clone() };
+            Arc::new(of_child) as Arc<dyn MessageWriter>
+        });
+        let patch_path = folder.join(format!("{id}.patch"));
+        let options = CaptureOptions { mode: self.mode, patch_path, message, writer };
         let captured = copy.capture(&options).await.map_err(said)?;
         copy.remove().await.map_err(said)?;
         if self.applies && has_succeeded || captured.is_empty() {

@@ -2,8 +2,8 @@
 
 use agentd_protocol::{
     isolation::IsolationMerge,
-    message::Usage,
-    subagent::{SubagentProgress, SubagentResult},
+    message::{ContentBlock, Usage},
+    subagent::{SubagentProgress, SubagentResult, SubagentStatus},
     text_bounds,
     tool::ToolResult,
 };
@@ -53,6 +53,22 @@ pub(super) fn spawned(ids: &[String]) -> ToolResult {
     ToolResult { details: Some(json!({"results": [], "async": jobs})), ..ToolResult::text(text) }
 }
 
+/// The result of a call that waited for some subagents, and does not wait for others.
+pub(super) fn finished_and_spawned(
+    results: &[SubagentResult],
+    duration_ms: u64,
+    ids: &[String],
+) -> ToolResult {
+    let (ended, begun) = (finished(results, duration_ms), spawned(ids));
+    let details = ended.details.zip(begun.details).map(|(mut details, of_others)| {
+        details["async"] = of_others["async"].clone();
+        details
+    });
+    let content = ended.content.into_iter().chain([ContentBlock::text("\n\n")]).chain(begun.content);
+    let text: String = content.filter_map(|block| block.as_text().map(str::to_owned)).collect();
+    ToolResult { details, ..ToolResult::text(text) }
+}
+
 /// The result so far, while subagents are at work.
 pub(super) fn running(progress: &[(String, &'static str, SubagentProgress)]) -> ToolResult {
     let line = |(id, state, progress): &(String, &'static str, SubagentProgress)| {
@@ -65,6 +81,18 @@ pub(super) fn running(progress: &[(String, &'static str, SubagentProgress)]) -> 
         .map(|(id, state, progress)| json!({"id": id, "status": state, "progress": progress}))
         .collect();
     ToolResult { details: Some(json!({"results": [], "progress": listed})), ..ToolResult::text(text) }
+}
+
+/// A state in a word.
+pub(super) fn word(status: SubagentStatus) -> &'static str {
+    match status {
+        SubagentStatus::Pending => "pending",
+        SubagentStatus::Running => "running",
+        SubagentStatus::Completed => "completed",
+        SubagentStatus::Failed => "failed",
+        SubagentStatus::Aborted => "aborted",
+        SubagentStatus::Interrupted => "interrupted",
+    }
 }
 
 /// One subagent, for the model.
@@ -114,7 +142,7 @@ fn merge_line(merged: &IsolationMerge) -> String {
         (None, ..) => format!("Its changes were not applied: they are in {place}."),
     };
     for notice in &merged.notices {
-        text.push_str(&format!(" {notice}."));
+        text.push_str(&format!("\nNote: {notice}."));
     }
     text
 }

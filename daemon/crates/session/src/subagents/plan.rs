@@ -1,13 +1,14 @@
 //! What the subagents of a call are made of: their definitions, models, tools and prompts.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use agentd_config::models::ScopedModel;
 use agentd_protocol::{
     ask::ASK_TOOL,
     model::ThinkingLevel,
     settings::{BudgetLimits, TaskSettings},
-    subagent::{AgentSource, SchemaSource, TASK_TOOL, YIELD_TOOL},
+    subagent::{AGENT_URL, AgentSource, SchemaSource, TASK_TOOL, YIELD_TOOL},
+    syntax::AST_GREP_TOOL,
     todo::TODO_TOOL,
 };
 use tokio_util::sync::CancellationToken;
@@ -17,14 +18,19 @@ use super::{
     arguments::{DEFAULT_AGENT, TaskCall, TaskItem},
     facts::ParentFacts,
     files::subagent_folder,
+    inbox::Inbox,
+    jtd::as_json_schema,
+    messages::AgentsOfParent,
     names::new_id,
     table::Subagents,
 };
 use crate::{
     models::Choice,
-    options::{SessionOptions, Target, ToolSelection},
+    options::{InitialMode, SessionOptions, Target, ToolSelection},
     permissions::PermissionOptions,
-    subagent_place::{ChildState, HandedIn, OutputSchema, ParentLink, SpawnPolicy, SubagentOptions},
+    subagent_place::{
+        ChildState, HandedIn, OutputSchema, ParentAgents as _, ParentLink, SpawnPolicy, SubagentOptions,
+    },
 };
 
 /// How deep subagents may start subagents, unless a setting says otherwise.
@@ -45,8 +51,23 @@ pub(super) struct Plan {
     pub(super) cancel: CancellationToken,
     /// Whether it works in a copy of the repository.
     pub(super) isolated: bool,
+    /// Whether its call waits for it even if it does not wait for others.
+    pub(super) is_blocking: bool,
+    /// The messages of other agents.
+    pub(super) inbox: Arc<Inbox>,
+    /// Whether its session is there already; if so, whether it is closed first, should it be open: it was opened for another stay of this
+    /// session in memory.
+    pub(super) reopens: Option<bool>,
     /// What is odd about its definition, for people.
     pub(super) warnings: Vec<String>,
+}
+
+/// A subagent whose session is about to be opened.
+pub(super) struct PlannedChild<'a> {
+    pub(super) id: &'a str,
+    pub(super) agent: &'a Agent,
+    pub(super) choice: Choice,
+    pub(super) state: &'a Arc<ChildState>,
 }
 
 /// Whether a session may start subagents: how deep it is itself, and what the settings say.
@@ -76,6 +97,9 @@ impl Subagents {
         if facts.isolation.is_none() && call.items.iter().any(|item| item.isolated) {
             return Err("isolated: the setting task.isolation.enabled is not true.".to_owned());
         }
+        if settings.enable_effort != Some(true) && call.items.iter().any(|item| item.effort.is_some()) {
+            return Err("effort: the setting task.enableEffort is not true.".to_owned());
+        }
         let lookup = Arc::clone(&facts.lookup);
         let agents =
             tokio::task::spawn_blocking(move || lookup.agents()).await.map_err(|error| error.to_string())?;
@@ -88,28 +112,12 @@ impl Subagents {
             let number = self.count() + plans.len() as u64;
             let is_taken = |id: &str| self.is_known(id) || plans.iter().any(|plan| plan.id == id);
             let id = new_id(own.map(|own| own.id.as_str()), item.name.as_deref(), number, is_taken);
-            let output = output_schema(item, agent)?;
+            let output = output_schema(Some(item), agent)?;
             let state = ChildState::new(HandedIn::new(output));
             let mut warnings = Vec::new();
-            let choice = self.model(agent, facts, &mut warnings).await;
-            let subagent = SubagentOptions {
-                id: id.clone(),
-                agent: agent.name.clone(),
-                lineage: own
-                    .map(|own| own.lineage.clone())
-                    .unwrap_or_default()
-                    .into_iter()
-                    .chain([agent.name.clone()])
-                    .collect(),
-                spawns: agent.spawns.clone(),
-                prompt: agent_prompt(agent, &id),
-                state: Arc::clone(&state),
-                parent: ParentLink {
-                    budget: Arc::clone(&facts.budget),
-                    permissions: Arc::clone(&facts.permissions),
-                    ui: facts.ui.clone(),
-                },
-            };
+            let choice = self.model(agent, item.effort, facts, &mut warnings).await;
+            let child = PlannedChild { id: &id, agent, choice, state: &state };
+            let options = self.child_options(child, facts, &mut warnings).await?;
             if !agent.unknown_tools.is_empty() {
                 warnings.push(format!(
                     "The agent {} names tools that there are not: {}.",
@@ -124,10 +132,13 @@ impl Subagents {
                 source: agent.source,
                 task: item.task.clone(),
                 prompt: prompt(call, item, &state),
-                options: self.session_options(agent, choice, subagent, facts),
+                options,
                 state,
+                inbox: Arc::new(Inbox::new(true)),
+                reopens: None,
                 cancel: cancel.child_token(),
                 isolated: item.isolated,
+                is_blocking: agent.is_blocking,
                 warnings,
             });
         }
@@ -145,12 +156,69 @@ impl Subagents {
         Err(format!("Cannot spawn '{}': it would work for an agent of its own kind ({chain}).", agent.name))
     }
 
+    /// The options of the session of a subagent.
+    ///
+    /// # Errors
+    /// A sentence for the model.
+    pub(super) async fn child_options(
+        &self,
+        child: PlannedChild<'_>,
+        facts: &ParentFacts,
+        warnings: &mut Vec<String>,
+    ) -> Result<SessionOptions, String> {
+        let PlannedChild { id, agent, choice, state } = child;
+        let lineage = self.own().map(|own| own.lineage.clone()).unwrap_or_default();
+        let agents = AgentsOfParent::of(self);
+        let mut prompt = agent_prompt(agent, id, &agents.id());
+        for (name, text) in agent.skills.iter().zip(skills_of(agent, facts).await?) {
+            match text {
+                Some(text) => prompt.push_str(&format!("\n\n{text}")),
+                None => warnings.push(format!(
+                    "The agent {} begins with the skill {name}, which there is not.",
+                    agent.name
+                )),
+            }
+        }
+        let subagent = SubagentOptions {
+            id: id.to_owned(),
+            agent: agent.name.clone(),
+            lineage: lineage.into_iter().chain([agent.name.clone()]).collect(),
+            spawns: agent.spawns.clone(),
+            prompt: Some(prompt),
+            state: Arc::clone(state),
+            parent: ParentLink {
+                budget: Arc::clone(&facts.budget),
+                permissions: Arc::clone(&facts.permissions),
+                ui: facts.ui.clone(),
+                agents: Arc::new(agents),
+            },
+            of_extension: None,
+        };
+        Ok(self.session_options(agent, choice, subagent, facts))
+    }
+
     /// The model and the level of a subagent: those of the settings, of its definition, or its parent's.
-    async fn model(&self, agent: &Agent, facts: &ParentFacts, warnings: &mut Vec<String>) -> Choice {
+    pub(super) async fn model(
+        &self,
+        agent: &Agent,
+        effort: Option<ThinkingLevel>,
+        facts: &ParentFacts,
+        warnings: &mut Vec<String>,
+    ) -> Choice {
         let named = facts.settings.agent_model_overrides.get(&agent.name).map(|model| vec![model.clone()]);
-        let patterns = named.unwrap_or_else(|| agent.models.clone());
+        let named = named.unwrap_or_else(|| agent.models.clone());
+        let (patterns, unset) = with_roles(&named, &facts.model_roles);
+        // Those of agentd name roles that need not be set.
+        if !unset.is_empty() && agent.source != AgentSource::Bundled {
+            warnings.push(format!(
+                "The agent {} asks for the model {}, and the setting modelRoles has no such role.",
+                agent.name,
+                unset.join(", ")
+            ));
+        }
         let level = |choice: &Choice, pinned: Option<ThinkingLevel>| {
-            let asked = pinned.or_else(|| agent.thinking.as_deref().and_then(ThinkingLevel::from_name));
+            let asked =
+                effort.or(pinned).or_else(|| agent.thinking.as_deref().and_then(ThinkingLevel::from_name));
             choice.model.clamp_thinking(Some(asked.unwrap_or(choice.level)))
         };
         let parent = facts.choice.clone();
@@ -215,39 +283,72 @@ impl Subagents {
             thinking: Some(choice.level),
             tools: ToolSelection { allow: Some(tools), ..parent.tools.clone() },
             todo: false,
+            syntax: false,
             permissions: PermissionOptions::default(),
             approve: Some(facts.is_trusted),
             budget: BudgetLimits::default(),
+            // It plans while its parent does.
+            initial_mode: InitialMode::Default,
             subagent: Some(Arc::new(subagent)),
             ..parent.clone()
         }
     }
 }
 
-/// Tools that only look at files, which a definition may name though its parent does without them.
-fn is_look(tool: &str) -> bool {
-    matches!(tool, "grep" | "find" | "ls")
+/// Patterns of models with the models of roles in the place of `@role`, and the roles that there are not.
+fn with_roles(named: &[String], roles: &BTreeMap<String, String>) -> (Vec<String>, Vec<String>) {
+    let (mut patterns, mut unset) = (Vec::new(), Vec::new());
+    for pattern in named {
+        match pattern.strip_prefix('@') {
+            None => patterns.push(pattern.clone()),
+            Some(role) => match roles.get(role) {
+                Some(model) => patterns.push(model.clone()),
+                None => unset.push(pattern.clone()),
+            },
+        }
+    }
+    (patterns, unset)
 }
 
-fn output_schema(item: &TaskItem, agent: &Agent) -> Result<Option<OutputSchema>, String> {
-    let (schema, source) = match (&item.output_schema, &agent.output) {
+/// The instructions of the skills that an agent begins with.
+async fn skills_of(agent: &Agent, facts: &ParentFacts) -> Result<Vec<Option<String>>, String> {
+    if agent.skills.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (lookup, names) = (Arc::clone(&facts.lookup), agent.skills.clone());
+    tokio::task::spawn_blocking(move || lookup.skills(&names)).await.map_err(|error| error.to_string())
+}
+
+/// Tools that only look at files, which a definition may name though its parent does without them.
+fn is_look(tool: &str) -> bool {
+    matches!(tool, "grep" | "find" | "ls" | AST_GREP_TOOL)
+}
+
+/// The schema that the result of an agent has to fit; `None` for the item of one that goes on.
+pub(super) fn output_schema(item: Option<&TaskItem>, agent: &Agent) -> Result<Option<OutputSchema>, String> {
+    let (schema, source) = match (item.and_then(|item| item.output_schema.as_ref()), &agent.output) {
         (Some(schema), _) => (schema.clone(), SchemaSource::Call),
         (None, Some(schema)) => (schema.clone(), SchemaSource::Agent),
         (None, None) => return Ok(None),
     };
+    let schema = as_json_schema(&schema).map_err(|error| match source {
+        SchemaSource::Call => format!("outputSchema is a JSON Type Definition that cannot be used: {error}."),
+        SchemaSource::Agent => format!("The schema of the agent {} cannot be used: {error}.", agent.name),
+    })?;
     agentd_agent::ArgumentSchema::try_compile(&schema).map_err(|error| match source {
         SchemaSource::Call => format!("outputSchema cannot be used: {error}"),
         SchemaSource::Agent => format!("The schema of the agent {} cannot be used: {error}", agent.name),
     })?;
-    Ok(Some(OutputSchema { schema, source, mode: item.schema_mode.unwrap_or_default() }))
+    let mode = item.and_then(|item| item.schema_mode).unwrap_or_default();
+    Ok(Some(OutputSchema { schema, source, mode }))
 }
 
 /// The part of the system prompt about the agent.
-fn agent_prompt(agent: &Agent, id: &str) -> String {
+fn agent_prompt(agent: &Agent, id: &str, parent: &str) -> String {
     format!(
-        "You are {id}, a subagent: another agent gave you a task, and nobody reads along. Nobody answers questions: decide what you can \
+        "You are {id}, a subagent: the agent {parent} gave you a task, and nobody reads along. Nobody answers questions: decide what you can \
          decide, and say what you assumed. When you are done, call {YIELD_TOOL} with your result; only what it has reaches the agent that \
-         asked, so that it must make sense on its own.\n\n{}",
+         asked, so that it must make sense on its own. Other agents may send you messages; a write to {AGENT_URL}ID sends one.\n\n{}",
         agent.prompt.trim()
     )
 }

@@ -8,21 +8,27 @@ use std::{
 
 use agentd_protocol::{
     command::{AbortParams, AbortScope, PromptParams, QueueParams, SessionCommand, StreamingBehavior},
-    error::{ErrorCode, Failure},
+    error::Failure,
     isolation::IsolationMerge,
     message::StopReason,
     settings::TaskSettings,
-    subagent::{SchemaMode, StructuredStatus, SubagentResult, SubagentSnapshot, SubagentStatus, YIELD_TOOL},
+    subagent::{SubagentResult, SubagentSnapshot, SubagentStatus, YIELD_TOOL},
 };
 use serde_json::Value;
 use tokio::time::{Instant as Deadline, sleep_until};
 
-use super::{files, isolation::IsolationPlace, outcome::within_limits, plan::Plan, table::Subagents};
+use super::{
+    ending::{Outcome, REMINDERS, handed_in, refused, without_yield},
+    files,
+    isolation::{IsolatedWork, IsolationPlace},
+    outcome::within_limits,
+    plan::Plan,
+    table::Subagents,
+};
 use crate::{
-    clock::now_ms,
+    clock::unix_ms,
     options::SessionOptions,
     subagent_host::{SubagentHost, SubagentSession},
-    subagent_place::End,
 };
 
 /// How many subagents of one session work at the same time, unless a setting says otherwise.
@@ -31,25 +37,24 @@ const MAX_CONCURRENCY: u64 = 8;
 /// How many of one depth work at the same time in a daemon.
 const MAX_IN_DAEMON: u64 = 128;
 
-/// How often one that stops without handing in its result is reminded.
-const REMINDERS: u32 = 3;
-
 /// The answers of its model after which it is told to come to its end.
 const SOFT_REQUEST_BUDGET: u64 = 200;
 
 /// The time between two events about its progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(150);
 
-/// How a subagent ended.
-enum Outcome {
-    /// With a result.
-    Completed { output: String, data: Option<Value>, warning: Option<String> },
-    /// It gave up by itself.
-    GaveUp(String),
-    /// It was stopped.
-    Aborted(String),
-    /// It failed.
-    Failed(String),
+/// What came of a subagent's work.
+struct Worked {
+    outcome: Outcome,
+    /// What became of its changes, where it worked in a copy.
+    merged: Option<IsolationMerge>,
+    warnings: Vec<String>,
+}
+
+impl From<Outcome> for Worked {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, merged: None, warnings: Vec::new() }
+    }
 }
 
 /// Why work on an answer ended.
@@ -61,6 +66,7 @@ enum Settled {
 }
 
 /// What a subagent is run with.
+#[derive(Clone)]
 pub(super) struct Runner {
     pub(super) subagents: Subagents,
     pub(super) host: Arc<dyn SubagentHost>,
@@ -85,9 +91,10 @@ impl Runner {
             task: Some(plan.task.clone()),
             session_id: None,
             session_file: None,
-            last_update: now(),
+            last_update: unix_ms(),
             progress: None,
             parent_tool_call_id: Some(self.call_id.clone()),
+            isolated: plan.isolated,
             error: None,
         };
         self.subagents.add(
@@ -95,16 +102,18 @@ impl Runner {
             Arc::clone(&plan.state),
             plan.cancel.clone(),
             self.in_background,
+            Arc::clone(&plan.inbox),
         );
         snapshot
     }
 
     /// Runs one that was announced, to its end. Every way out leaves its end on record.
     pub(super) async fn run(&self, plan: Plan, index: u64) -> SubagentResult {
-        let Plan { id, agent, source, task, state, warnings, .. } = &plan;
+        let Plan { id, agent, source, task, state, .. } = &plan;
         let begun = Instant::now();
-        let mut merged = None;
-        let outcome = self.work(&plan, &mut merged).await;
+        let Worked { outcome, merged, mut warnings } = self.work(&plan).await;
+        warnings.splice(0..0, plan.warnings.iter().cloned());
+        plan.inbox.close();
         let progress = state.progress();
         let usage = state.usage();
         let structured = |data: Option<&Value>| state.handed_in.structured(data);
@@ -116,7 +125,7 @@ impl Runner {
             task: task.clone(),
             exit_code: 0,
             output: String::new(),
-            stderr: warnings.join(" "),
+            stderr: String::new(),
             truncated: false,
             duration_ms: millis(begun.elapsed()),
             tokens: progress.tokens,
@@ -134,13 +143,7 @@ impl Runner {
             Outcome::Completed { output, data, warning } => {
                 (result.output, result.truncated) = within_limits(output);
                 result.structured_output = structured(data.as_ref());
-                if let Some(warning) = warning {
-                    result.stderr = [result.stderr, warning]
-                        .into_iter()
-                        .filter(|text| !text.is_empty())
-                        .collect::<Vec<_>>()
-                        .join(" ");
-                }
+                warnings.extend(warning);
                 SubagentStatus::Completed
             }
             Outcome::GaveUp(reason) => {
@@ -152,7 +155,7 @@ impl Runner {
             }
             Outcome::Aborted(reason) => {
                 result.exit_code = 1;
-                result.output = state.last_answer().text;
+                (result.output, result.truncated) = within_limits(state.last_answer().text);
                 result.aborted = true;
                 result.abort_reason = Some(reason);
                 result.structured_output = structured(None);
@@ -166,12 +169,13 @@ impl Runner {
                 SubagentStatus::Failed
             }
         };
+        result.stderr = warnings.join(" ");
         self.keep(&result).await;
         let error = result.error.clone().or_else(|| result.abort_reason.clone());
         let changed = self.subagents.change(id, |snapshot| {
             snapshot.status = status;
             snapshot.error = error;
-            snapshot.last_update = now();
+            snapshot.last_update = unix_ms();
         });
         if let Some(snapshot) = changed
             && let Err(error) = self.subagents.record(vec![snapshot]).await
@@ -184,7 +188,8 @@ impl Runner {
         result
     }
 
-    async fn work(&self, plan: &Plan, merged: &mut Option<IsolationMerge>) -> Outcome {
+    /// Waits for a turn and works, in a copy of the repository if that is asked for.
+    async fn work(&self, plan: &Plan) -> Worked {
         let daemon_wide = plan.options.subagent.as_ref().map_or(1, |own| own.lineage.len());
         let turn = async {
             let limit = self.settings.max_concurrency.unwrap_or(MAX_CONCURRENCY);
@@ -192,45 +197,60 @@ impl Runner {
             let of_daemon = self.subagents.daemon_slots(daemon_wide).acquire(MAX_IN_DAEMON).await;
             (own, of_daemon)
         };
-        let Some(_turn) = plan.cancel.run_until_cancelled(turn).await else {
-            return Outcome::Aborted("it was stopped before it began".to_owned());
-        };
+        let never_began = || Outcome::Aborted("it was stopped before it began".to_owned());
+        let Some(_turn) = plan.cancel.run_until_cancelled(turn).await else { return never_began().into() };
         plan.state.begin();
         let isolation = self.isolation.as_ref().filter(|_| plan.isolated);
-        let Some(isolation) = isolation else { return self.work_at(plan, plan.options.clone()).await };
+        let Some(isolation) = isolation else { return self.work_at(plan, plan.options.clone()).await.into() };
         let begun = plan.cancel.run_until_cancelled(isolation.begin(&plan.options.cwd, &plan.id)).await;
         let copy = match begun {
             Some(Ok(copy)) => copy,
-            Some(Err(error)) => return Outcome::Failed(error),
-            None => return Outcome::Aborted("it was stopped before it began".to_owned()),
+            Some(Err(error)) => return Outcome::Failed(error).into(),
+            None => return never_began().into(),
         };
         let options =
             SessionOptions { cwd: copy.cwd(), additional_directories: Vec::new(), ..plan.options.clone() };
         let outcome = self.work_at(plan, options).await;
         let has_succeeded = matches!(outcome, Outcome::Completed { .. });
         let folder = self.subagents.folder().unwrap_or(&isolation.base_dir);
-        match isolation.finish(copy, (&plan.id, &plan.task), folder, has_succeeded).await {
-            Ok(outcome_of_merge) => {
-                self.subagents.tell_merge(outcome_of_merge.clone()).await;
-                *merged = Some(outcome_of_merge);
-                outcome
+        let work = IsolatedWork {
+            id: &plan.id,
+            task: &plan.task,
+            state: &plan.state,
+            cancel: &plan.cancel,
+            has_succeeded,
+        };
+        match isolation.finish(copy, work, folder).await {
+            Ok(merged) => {
+                self.subagents.tell_merge(merged.clone()).await;
+                Worked { outcome, merged: Some(merged), warnings: Vec::new() }
             }
-            Err(error) => match outcome {
-                Outcome::Completed { .. } => {
-                    Outcome::Failed(format!("Its changes could not be brought back: {error}"))
+            Err(error) => {
+                let told = format!("Its changes could not be brought back: {error}");
+                match outcome {
+                    Outcome::Completed { .. } => Outcome::Failed(told).into(),
+                    // It says where they are.
+                    outcome => Worked { outcome, merged: None, warnings: vec![told] },
                 }
-                other => other,
-            },
+            }
         }
     }
 
     /// Works in a session with these options.
     async fn work_at(&self, plan: &Plan, options: SessionOptions) -> Outcome {
-        let session = match self.host.open(options).await {
+        let opened = match plan.reopens {
+            Some(closes_first) => self.host.reopen(options, closes_first).await,
+            None => self.host.open(options).await,
+        };
+        let session = match opened {
             Ok(session) => session,
             Err(error) => return Outcome::Failed(format!("Its session could not be opened: {error}")),
         };
-        let outcome = self.work_in(plan, &session).await;
+        let work = self.work_in(plan, &session);
+        let outcome = match self.subagents.relay().get() {
+            Some(relay) => relay.during(&plan.id, || session.follow(), work).await,
+            None => work.await,
+        };
         if session.file().is_none() || plan.isolated {
             // Nothing could bring it back into memory, or its folder goes.
             session.close().await;
@@ -243,7 +263,7 @@ impl Runner {
             snapshot.status = SubagentStatus::Running;
             snapshot.session_id = Some(session.id().to_owned());
             snapshot.session_file = session.file().map(|file| file.display().to_string());
-            snapshot.last_update = now();
+            snapshot.last_update = unix_ms();
         });
         // On record before it does anything: after a crash it is known that it may have.
         if let Some(snapshot) = began
@@ -254,74 +274,51 @@ impl Runner {
         let limit = self.settings.max_runtime_ms.filter(|limit| *limit > 0).map(Duration::from_millis);
         let deadline = limit.map(|limit| Deadline::now() + limit);
         let mut text = plan.prompt.clone();
-        let mut reminders = 0;
+        let (mut reminders, mut is_forced) = (0, false);
         loop {
-            let settled = match self.ask(plan, session, text, deadline).await {
+            plan.state.force_yield(is_forced);
+            let asked = self.ask(plan, session, text, deadline).await;
+            plan.state.force_yield(false);
+            let settled = match asked {
                 Ok(settled) => settled,
                 Err(failure) => return refused(failure),
             };
-            if let Some(outcome) = self.handed_in(plan) {
-                return outcome;
-            }
+            let result = handed_in(&plan.state);
             if let Settled::Stopped(reason) = settled {
-                return Outcome::Aborted(reason);
+                return result.unwrap_or(Outcome::Aborted(reason));
             }
             let last = plan.state.last_answer();
-            match last.stop_reason {
+            let outcome = match last.stop_reason {
+                _ if result.is_some() => result,
+                // Its model may not let itself be made to call a tool: what it said before counts.
+                Some(StopReason::Error) if is_forced => Some(without_yield(&plan.state, last.text)),
                 Some(StopReason::Error) => {
                     return Outcome::Failed(last.error.unwrap_or_else(|| "Its model failed.".to_owned()));
                 }
                 Some(StopReason::Aborted) => return Outcome::Aborted("a client stopped it".to_owned()),
-                _ => {}
-            }
-            if reminders == REMINDERS {
-                return self.without_yield(plan, last.text);
+                _ if last.ended_by.is_some() => {
+                    let tool = last.ended_by.unwrap_or_default();
+                    return Outcome::Aborted(format!("the result of a call of {tool} ended its work"));
+                }
+                _ if reminders == REMINDERS => Some(without_yield(&plan.state, last.text)),
+                _ => None,
+            };
+            if let Some(outcome) = outcome {
+                // What came at the last moment is still answered: another result takes the place of this one.
+                let messages = plan.inbox.take_or_close();
+                if messages.is_empty() {
+                    return outcome;
+                }
+                (text, is_forced) = (messages.join("\n\n"), false);
+                continue;
             }
             reminders += 1;
+            is_forced = reminders == REMINDERS;
             text = format!(
                 "You have stopped without handing in your result. Call the tool {YIELD_TOOL} now: with data, or with error if the task \
                  cannot be done. (reminder {reminders} of {REMINDERS})"
             );
         }
-    }
-
-    /// The outcome, if something was handed in.
-    fn handed_in(&self, plan: &Plan) -> Option<Outcome> {
-        let handed_in = &plan.state.handed_in;
-        Some(match handed_in.end()? {
-            End::Data(data) => {
-                let structured = handed_in.structured(Some(&data));
-                let misfit = structured.filter(|it| it.status == StructuredStatus::Invalid);
-                if let Some(misfit) = &misfit
-                    && misfit.mode == SchemaMode::Strict
-                {
-                    let why = misfit.error.clone().unwrap_or_default();
-                    return Some(Outcome::Failed(format!("Its result does not fit the schema: {why}")));
-                }
-                let warning = misfit.map(|_| "The result does not fit its schema.".to_owned());
-                Outcome::Completed { output: shown(&data), data: Some(data), warning }
-            }
-            End::LastAnswer => {
-                let output = plan.state.last_answer().text;
-                Outcome::Completed { output, data: None, warning: None }
-            }
-            End::GaveUp(reason) => Outcome::GaveUp(reason),
-            End::Stopped(reason) => Outcome::Failed(reason),
-        })
-    }
-
-    /// The outcome of one that never handed in its result.
-    fn without_yield(&self, plan: &Plan, text: String) -> Outcome {
-        if let Some(data) = plan.state.handed_in.fitting(&text) {
-            return Outcome::Completed { output: shown(&data), data: Some(data), warning: None };
-        }
-        let warning = format!(
-            "SYSTEM WARNING: Subagent exited without calling yield tool after {REMINDERS} reminders."
-        );
-        if text.trim().is_empty() {
-            return Outcome::Failed(warning);
-        }
-        Outcome::Completed { output: text, data: None, warning: Some(warning) }
     }
 
     /// Sends a message and waits until its session is idle again.
@@ -372,6 +369,20 @@ impl Runner {
                     let limit = self.settings.max_runtime_ms.unwrap_or_default();
                     stopped = stop(format!("it took longer than {limit} ms (task.maxRuntimeMs)")).await;
                 }
+                () = plan.inbox.came(), if stopped.is_none() => {
+                    for message in plan.inbox.take() {
+                        // In a run as steering; where that has just ended, as another one, which is waited for, too.
+                        let params = PromptParams {
+                            message,
+                            streaming_behavior: Some(StreamingBehavior::Steer),
+                            ..PromptParams::default()
+                        };
+                        if let Err(error) = session.tell(SessionCommand::Prompt(params)).await {
+                            tracing::warn!(error = error.error, id = plan.id, "a message of another agent was lost");
+                        }
+                    }
+                    idle = session.idle();
+                }
                 Ok(()) = changes.changed() => {
                     is_untold = true;
                     let requests = plan.state.progress().requests;
@@ -415,28 +426,6 @@ impl Runner {
             Err(error) => tracing::error!(%error, "keeping the result of a subagent broke down"),
         }
     }
-}
-
-/// The outcome of one whose session took no message.
-fn refused(failure: Failure) -> Outcome {
-    match failure.code {
-        ErrorCode::Aborted | ErrorCode::ShuttingDown | ErrorCode::NoSession => {
-            Outcome::Aborted("its session has ended".to_owned())
-        }
-        _ => Outcome::Failed(failure.error),
-    }
-}
-
-/// A result as text.
-fn shown(data: &Value) -> String {
-    match data {
-        Value::String(text) => text.clone(),
-        other => serde_json::to_string_pretty(other).unwrap_or_else(|_| other.to_string()),
-    }
-}
-
-fn now() -> u64 {
-    u64::try_from(now_ms()).unwrap_or_default()
 }
 
 pub(super) fn millis(time: Duration) -> u64 {

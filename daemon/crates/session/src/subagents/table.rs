@@ -1,8 +1,9 @@
 //! The subagents of one session: who they are, and how those who run them reach the session's actor.
 
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
 use agentd_protocol::{
@@ -11,13 +12,17 @@ use agentd_protocol::{
     subagent::{SubagentProgressed, SubagentSnapshot, SubagentStatus},
 };
 use futures::future::BoxFuture;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{facts::ParentFacts, files::subagent_folder};
+use super::{
+    agent_request::AgentRequest, facts::ParentFacts, files::subagent_folder, inbox::Inbox,
+    progress_event::progress_event, refusal::refusal,
+};
 use crate::{
     message_sender::MessageSender,
     options::SessionOptions,
+    subagent_events::SubagentRelayLink,
     subagent_host::{Slots, SubagentSlots},
     subagent_place::{ChildState, SubagentOptions},
 };
@@ -34,7 +39,14 @@ struct Inner {
     slots: Slots,
     of_daemon: SubagentSlots,
     children: Mutex<Children>,
+    /// Fires when the session ends.
+    closed: CancellationToken,
+    /// The agents that extensions run, by their ids.
+    agents: Mutex<HashMap<String, mpsc::UnboundedSender<AgentRequest>>>,
     actor: OnceLock<MessageSender<SubagentMessage>>,
+    /// Counts changes of all of them.
+    news: watch::Sender<u64>,
+    relay: SubagentRelayLink,
 }
 
 #[derive(Default)]
@@ -55,6 +67,28 @@ struct Child {
     cancel: CancellationToken,
     /// Whether its call does not wait for it.
     in_background: bool,
+    /// The messages of other agents.
+    inbox: Arc<Inbox>,
+}
+
+/// The subagents of a session that may have left memory.
+#[derive(Clone)]
+pub(super) struct WeakSubagents(Weak<Inner>);
+
+impl WeakSubagents {
+    pub(super) fn upgrade(&self) -> Option<Subagents> {
+        self.0.upgrade().map(Subagents)
+    }
+}
+
+/// A subagent that is about to go on.
+pub(super) struct Claimed {
+    /// Its status before.
+    pub(super) before: SubagentStatus,
+    pub(super) snapshot: SubagentSnapshot,
+    /// Its state; `None` for one of before the session was opened.
+    pub(super) state: Option<Arc<ChildState>>,
+    pub(super) inbox: Arc<Inbox>,
 }
 
 /// A message from a task that runs subagents to the session's actor.
@@ -66,11 +100,15 @@ pub(crate) enum SubagentMessage {
     /// What became of changes in a copy.
     Merged(Box<IsolationMerge>),
     /// A subagent has got on.
-    Progressed(SubagentProgressed),
+    Progressed(Box<SubagentProgressed>),
     /// Work that outlasts its call; the session waits for its end before it ends.
     Spawn(BoxFuture<'static, ()>),
     /// Work that outlasted its call has ended: what the model is to know.
     Ended(Box<CustomMessage>),
+    /// Another agent says something.
+    Told { message: Box<CustomMessage>, done: oneshot::Sender<()> },
+    /// Those of earlier entries are to be in the list.
+    Restore(oneshot::Sender<()>),
 }
 
 impl Subagents {
@@ -82,13 +120,22 @@ impl Subagents {
             slots: Slots::default(),
             of_daemon,
             children: Mutex::default(),
+            closed: CancellationToken::new(),
+            agents: Mutex::default(),
             actor: OnceLock::new(),
+            news: watch::Sender::new(0),
+            relay: SubagentRelayLink::default(),
         }))
     }
 
     /// Says how the session's actor is reached. Only the first time counts.
     pub(crate) fn lead_to(&self, actor: MessageSender<SubagentMessage>) {
         let _ = self.0.actor.set(actor);
+    }
+
+    /// Takes the events of subagents to clients of the session.
+    pub(crate) fn relay(&self) -> &SubagentRelayLink {
+        &self.0.relay
     }
 
     pub(super) fn options(&self) -> &SessionOptions {
@@ -145,6 +192,7 @@ impl Subagents {
             output: None,
             cancel: CancellationToken::new(),
             in_background: false,
+            inbox: Arc::new(Inbox::new(false)),
         });
         let mut list: Vec<Child> = of_before.collect();
         list.retain(|child| !children.list.iter().any(|known| known.snapshot.id == child.snapshot.id));
@@ -184,6 +232,7 @@ impl Subagents {
         state: Arc<ChildState>,
         cancel: CancellationToken,
         in_background: bool,
+        inbox: Arc<Inbox>,
     ) {
         self.children().list.push(Child {
             snapshot,
@@ -191,7 +240,109 @@ impl Subagents {
             output: None,
             cancel,
             in_background,
+            inbox,
         });
+    }
+
+    /// An agent that an extension runs is asked by this from here on.
+    pub(super) fn lead_to_agent(&self, id: &str, requests: mpsc::UnboundedSender<AgentRequest>) {
+        self.agents().insert(id.to_owned(), requests);
+    }
+
+    /// Nobody serves that agent any more.
+    pub(super) fn forget_agent(&self, id: &str) {
+        self.agents().remove(id);
+    }
+
+    /// Asks an agent that an extension runs. Gives the request back where there is none of that id.
+    pub(crate) fn ask_agent(&self, id: &str, request: AgentRequest) -> Option<AgentRequest> {
+        let agents = self.agents();
+        let Some(requests) = agents.get(id) else { return Some(request) };
+        requests.send(request).err().map(|unsent| unsent.0)
+    }
+
+    /// Ends the agents that extensions run.
+    pub(crate) fn end_agents(&self) {
+        let ids: Vec<String> = self.agents().keys().cloned().collect();
+        for id in ids {
+            self.stop(&id);
+        }
+    }
+
+    fn agents(&self) -> MutexGuard<'_, HashMap<String, mpsc::UnboundedSender<AgentRequest>>> {
+        // Each change is one insertion or removal.
+        self.0.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn downgrade(&self) -> WeakSubagents {
+        WeakSubagents(Arc::downgrade(&self.0))
+    }
+
+    /// The messages for a subagent.
+    pub(super) fn inbox(&self, id: &str) -> Option<Arc<Inbox>> {
+        let children = self.children();
+        children.list.iter().find(|child| child.snapshot.id == id).map(|child| Arc::clone(&child.inbox))
+    }
+
+    /// Has a subagent that has ended wait for its turn again; `cancel` stops it.
+    ///
+    /// # Errors
+    /// A sentence for the model: why it cannot go on.
+    pub(super) fn claim(&self, id: &str, cancel: &CancellationToken) -> Result<Claimed, String> {
+        let mut children = self.children();
+        let child = children.list.iter_mut().find(|child| child.snapshot.id == id);
+        let child = child.ok_or_else(|| format!("Not found: {id}."))?;
+        if let Some(why) = refusal(&child.snapshot) {
+            return Err(why);
+        }
+        let before = std::mem::replace(&mut child.snapshot.status, SubagentStatus::Pending);
+        child.snapshot.error = None;
+        child.snapshot.progress = None;
+        child.cancel = cancel.clone();
+        child.in_background = true;
+        child.inbox = Arc::new(Inbox::new(true));
+        Ok(Claimed {
+            before,
+            snapshot: child.snapshot.clone(),
+            state: child.state.clone(),
+            inbox: Arc::clone(&child.inbox),
+        })
+    }
+
+    /// It could not go on after all: it is as it was.
+    pub(super) fn unclaim(&self, id: &str, before: SubagentStatus) {
+        if let Some(child) = self.children().list.iter_mut().find(|child| child.snapshot.id == id) {
+            child.snapshot.status = before;
+            child.inbox.close();
+        }
+    }
+
+    /// Gives a subagent a state.
+    pub(super) fn set_state(&self, id: &str, state: &Arc<ChildState>) {
+        if let Some(child) = self.children().list.iter_mut().find(|child| child.snapshot.id == id) {
+            child.state = Some(Arc::clone(state));
+        }
+    }
+
+    /// Tells the session's model what another agent says; false when the session has ended.
+    pub(super) async fn tell_message(&self, message: CustomMessage) -> bool {
+        let Some(actor) = self.0.actor.get() else { return false };
+        let (done, told) = oneshot::channel();
+        actor.send(SubagentMessage::Told { message: Box::new(message), done }).await;
+        told.await.is_ok()
+    }
+
+    /// Waits until those of earlier entries are in the list.
+    pub(super) async fn restored(&self) {
+        if self.children().are_restored {
+            return;
+        }
+        if let Some(actor) = self.0.actor.get() {
+            let (done, restored) = oneshot::channel();
+            actor.send(SubagentMessage::Restore(done)).await;
+            // A session that has ended has none.
+            let _ = restored.await;
+        }
     }
 
     /// Stops a subagent; false when there is none of that id.
@@ -205,6 +356,17 @@ impl Subagents {
     pub(crate) fn stop_background(&self) {
         let children = self.children();
         children.list.iter().filter(|child| child.in_background).for_each(|child| child.cancel.cancel());
+    }
+
+    /// The session ends: the same, and those that are about to be started are stopped, too.
+    pub(crate) fn close(&self) {
+        self.0.closed.cancel();
+        self.stop_background();
+    }
+
+    /// Fires when the session ends, or by itself.
+    pub(super) fn until_closed(&self) -> CancellationToken {
+        self.0.closed.child_token()
     }
 
     /// Runs work that outlasts its call.
@@ -230,6 +392,15 @@ impl Subagents {
         tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await.ok()?.ok()
     }
 
+    /// A receiver of the number of changes.
+    pub(super) fn news(&self) -> watch::Receiver<u64> {
+        self.0.news.subscribe()
+    }
+
+    fn is_news(&self) {
+        self.0.news.send_modify(|count| *count += 1);
+    }
+
     /// Changes one.
     pub(super) fn change(
         &self,
@@ -240,7 +411,10 @@ impl Subagents {
         let child = children.list.iter_mut().find(|child| child.snapshot.id == id)?;
         change(&mut child.snapshot);
         child.snapshot.progress = child.state.as_ref().map(|state| state.progress());
-        Some(child.snapshot.clone())
+        let changed = child.snapshot.clone();
+        drop(children);
+        self.is_news();
+        Some(changed)
     }
 
     /// Keeps a result that no file keeps.
@@ -274,10 +448,21 @@ impl Subagents {
         recorded.await.unwrap_or_else(|_| Err(ended()))
     }
 
+    /// Whether the call of a subagent does not wait for it.
+    pub(crate) fn is_detached(&self, id: &str) -> bool {
+        self.children().list.iter().any(|child| child.snapshot.id == id && child.in_background)
+    }
+
     pub(super) async fn tell_progress(&self, id: &str, state: &ChildState) {
+        self.is_news();
         if let Some(actor) = self.0.actor.get() {
-            let progressed = SubagentProgressed { id: id.to_owned(), progress: state.progress() };
-            actor.send(SubagentMessage::Progressed(progressed)).await;
+            let (detached, snapshot) = {
+                let children = self.children();
+                let Some(child) = children.list.iter().find(|child| child.snapshot.id == id) else { return };
+                (child.in_background, child.snapshot.clone())
+            };
+            let progressed = progress_event(snapshot, detached, state);
+            actor.send(SubagentMessage::Progressed(Box::new(progressed))).await;
         }
     }
 }

@@ -67,7 +67,7 @@ impl Tool for YieldTool {
                     Ok(ToolResult::text(format!("The part \"{label}\" was taken. Go on.")))
                 }
                 Err(error) => {
-                    let ends = self.state.handed_in.ended().is_cancelled();
+                    let ends = self.state.handed_in.has_ended();
                     if ends {
                         let result = ToolResult { is_error: Some(true), ..ToolResult::text(error) };
                         return Ok(ToolResult { terminate: Some(true), ..result });

@@ -1,17 +1,20 @@
 //! The intent log of a live session: each task writes what it is about to do before it does it.
 //!
-//! Writes go to blocking threads. Records that belong to an entry are written together with it, by the journal.
+//! Records that belong to an entry are written together with it, by the journal.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
+use agentd_files::QuickAccess;
 use agentd_store::{
     StoreError,
     intent_log::{AskRecord, CallsRecord, IntentLog, IntentRecord, NamedCall, RunRecord, UnfinishedWork},
 };
-use tokio::task::spawn_blocking;
 
 use crate::{clock::now_ms, models::Choice};
 
@@ -20,7 +23,11 @@ pub(crate) const MAX_RESULT: usize = 1 << 20;
 
 /// The intent log of a live session; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct SessionIntentLog(Option<Arc<Kept>>);
+pub(crate) struct SessionIntentLog {
+    kept: Option<Arc<Kept>>,
+    /// Writes to it, and to the session file.
+    access: QuickAccess,
+}
 
 struct Kept {
     intent_log: Mutex<IntentLog>,
@@ -31,9 +38,19 @@ struct Kept {
 impl SessionIntentLog {
     /// A intent log that recovery has looked at; of a session in memory there is none.
     pub(crate) fn of(intent_log: IntentLog) -> Self {
-        let is_kept = intent_log.path().is_some();
+        let path = intent_log.path();
+        let access = match intent_log.waits_for_disk() {
+            true => QuickAccess::never(),
+            false => QuickAccess::new(path.and_then(Path::parent).map(Path::to_owned)),
+        };
+        let is_kept = path.is_some();
         let kept = Kept { intent_log: Mutex::new(intent_log), settling: AtomicBool::new(false) };
-        Self(is_kept.then(|| Arc::new(kept)))
+        Self { kept: is_kept.then(|| Arc::new(kept)), access }
+    }
+
+    /// How it is written to, as its session's file is.
+    pub(crate) fn access(&self) -> &QuickAccess {
+        &self.access
     }
 
     /// The session file was just written to. Says what is about to happen, on this thread, which must be one that may block.
@@ -41,7 +58,7 @@ impl SessionIntentLog {
     /// # Errors
     /// [`StoreError`]: it must not happen then.
     pub(crate) fn intend_here(&self, records: &[IntentRecord]) -> Result<(), StoreError> {
-        let Some(kept) = self.0.as_deref() else { return Ok(()) };
+        let Some(kept) = self.kept.as_deref() else { return Ok(()) };
         let mut intent_log = kept.lock();
         intent_log.arm();
         intent_log.intend(records)
@@ -49,7 +66,7 @@ impl SessionIntentLog {
 
     /// Writes outcomes in the same way; failures are logged.
     pub(crate) fn note_here(&self, records: &[IntentRecord]) {
-        if let Some(kept) = self.0.as_deref().filter(|_| !records.is_empty()) {
+        if let Some(kept) = self.kept.as_deref().filter(|_| !records.is_empty()) {
             let mut intent_log = kept.lock();
             records.iter().for_each(|record| intent_log.note(record));
         }
@@ -60,15 +77,15 @@ impl SessionIntentLog {
     /// # Errors
     /// [`StoreError`]: it must not happen then. Cancel safety: dropped early, it is written or not.
     pub(crate) async fn intend(&self, records: Vec<IntentRecord>) -> Result<(), StoreError> {
-        let Some(kept) = self.0.clone() else { return Ok(()) };
-        spawn_blocking(move || kept.lock().intend(&records)).await.unwrap_or(Ok(()))
+        let Some(kept) = self.kept.clone() else { return Ok(()) };
+        self.access.run(move || kept.lock().intend(&records)).await.unwrap_or(Ok(()))
     }
 
     /// Says what came of something; where that fails, it is logged.
     pub(crate) async fn note(&self, record: IntentRecord) {
-        if let Some(kept) = self.0.clone() {
+        if let Some(kept) = self.kept.clone() {
             // It fails only when the runtime ends.
-            let _ = spawn_blocking(move || kept.lock().note(&record)).await;
+            let _ = self.access.run(move || kept.lock().note(&record)).await;
         }
     }
 
@@ -77,8 +94,8 @@ impl SessionIntentLog {
     /// # Errors
     /// [`StoreError`] when it cannot be read.
     pub(crate) async fn left(&self) -> Result<Option<UnfinishedWork>, StoreError> {
-        let Some(kept) = self.0.clone() else { return Ok(None) };
-        spawn_blocking(move || kept.lock().left()).await.unwrap_or(Ok(None))
+        let Some(kept) = self.kept.clone() else { return Ok(None) };
+        self.access.run(move || kept.lock().left()).await.unwrap_or(Ok(None))
     }
 
     /// Replaces all records by these.
@@ -86,23 +103,24 @@ impl SessionIntentLog {
     /// # Errors
     /// [`StoreError`] when it cannot be written, or removed: it is as it was.
     pub(crate) async fn replace(&self, records: Vec<IntentRecord>) -> Result<(), StoreError> {
-        let Some(kept) = self.0.clone() else { return Ok(()) };
-        spawn_blocking(move || kept.lock().replace(&records)).await.unwrap_or(Ok(()))
+        let Some(kept) = self.kept.clone() else { return Ok(()) };
+        self.access.run(move || kept.lock().replace(&records)).await.unwrap_or(Ok(()))
     }
 
     /// The run is over. Returns at once; whatever is written next comes after it.
     pub(crate) fn settle(&self) {
-        if let Some(kept) = self.0.clone() {
+        if let Some(kept) = self.kept.clone() {
             kept.settling.store(true, Ordering::Release);
             // Nobody waits: the intent log says nothing that the session file does not say better by now.
-            spawn_blocking(move || drop(kept.lock()));
+            self.access.start(move || drop(kept.lock()));
         }
     }
 
-    /// Waits until nothing is left to be written.
-    pub(crate) async fn settled(&self) {
-        if let Some(kept) = self.0.clone().filter(|kept| kept.settling.load(Ordering::Acquire)) {
-            let _ = spawn_blocking(move || drop(kept.lock())).await;
+    /// Waits until nothing is left to be written, and removes the file if nothing is in it: the session leaves memory.
+    pub(crate) async fn close(&self) {
+        if let Some(kept) = self.kept.clone() {
+            // It fails only when the runtime ends.
+            let _ = self.access.run(move || kept.lock().close()).await;
         }
     }
 }

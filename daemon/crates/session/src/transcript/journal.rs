@@ -1,12 +1,13 @@
 //! The session's transcript: the tree in memory, the context that follows from it, the file behind it.
 //!
-//! An entry goes to disk first, on a blocking thread, and into the tree when that worked.
+//! An entry goes to disk first, and into the tree when that worked.
 
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
+use agentd_files::{AccessInterrupted, QuickAccess};
 use agentd_protocol::{
     Json,
     command::{Entries, LastText},
@@ -57,8 +58,10 @@ pub(crate) struct Journal {
     context: Context,
     stats: StatsCounter,
     meter: ContextMeter,
-    /// Only ever locked on the blocking thread of the one append that is under way.
+    /// Only ever locked by the one append that is under way.
     writer: Arc<Mutex<SessionWriter>>,
+    /// Appends to the file.
+    access: QuickAccess,
     file: Option<PathBuf>,
     /// Whether this user may not write to the file.
     read_only: bool,
@@ -74,12 +77,13 @@ impl Journal {
         let OpenSession { tree, writer, report } = session;
         let (file, read_only) = (writer.path().map(Path::to_owned), writer.is_read_only());
         Self {
-            intent_log,
             context: Context::new(&tree),
             bytes: tree.entries().iter().map(|entry| entry.line_len() as u64).sum(),
             tree,
             stats: StatsCounter::default(),
             meter: ContextMeter::default(),
+            access: intent_log.access().clone(),
+            intent_log,
             writer: Arc::new(Mutex::new(writer)),
             file,
             read_only,
@@ -303,7 +307,7 @@ impl Journal {
     /// It could not be written; there is none then.
     pub(crate) async fn make_file(&mut self) -> Result<(), Failure> {
         let writer = Arc::clone(&self.writer);
-        let made = tokio::task::spawn_blocking(move || {
+        let made = self.access.run(move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             if writer.is_on_disk() || writer.path().is_none() { Ok(()) } else { writer.create_now() }
         });
@@ -362,7 +366,7 @@ impl Journal {
         let entry = self.tree.prepare(new, now_ms());
         let writer = Arc::clone(&self.writer);
         let (intent_log, intents, id) = (self.intent_log.clone(), intents(entry.id()), entry.id().to_owned());
-        let written = tokio::task::spawn_blocking(move || {
+        let written = self.access.run(move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             // Before: a crash between the two is told from one after both by the entry.
             let delivered = delivered.map(|number| {
@@ -435,7 +439,7 @@ impl EntryList {
 }
 
 /// The append did not come to its end: the runtime is ending, or a bug panicked.
-fn interrupted(file: Option<&Path>, error: tokio::task::JoinError) -> StoreError {
+fn interrupted(file: Option<&Path>, error: AccessInterrupted) -> StoreError {
     let path = file.map(Path::to_owned).unwrap_or_default();
     StoreError::Io { action: "write", path, source: std::io::Error::other(error) }
 }

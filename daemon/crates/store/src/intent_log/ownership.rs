@@ -114,19 +114,35 @@ pub(super) struct LogOwnership {
     pub(super) is_foreign: bool,
     /// The intent log that there is a note of.
     pub(super) noted: Option<PathBuf>,
+    /// True if the note is of the file that is there.
+    is_covered: bool,
 }
 
 impl LogOwnership {
     /// There is a new file.
     pub(super) fn is_made(&mut self, log: &Path) {
+        self.is_covered = false;
         if let Some(notes) = self.notes.as_ref().filter(|_| !self.is_foreign) {
             notes.make(log);
             self.noted.get_or_insert_with(|| log.to_owned());
+            self.is_covered = true;
         }
     }
 
-    /// The file is gone, or empty. Its note covers no other, and is needed again with the next run.
+    /// The emptied file is used again.
+    pub(super) fn is_used_again(&mut self, log: &Path) {
+        if !self.is_covered {
+            self.is_made(log);
+        }
+    }
+
+    /// The file is gone. Its note covers no other, and is needed again with the next run.
     pub(super) fn is_gone(&mut self) {
+        (self.is_foreign, self.is_covered) = (false, false);
+    }
+
+    /// The file is there, and empty: what another user may have written is gone.
+    pub(super) fn is_emptied(&mut self) {
         self.is_foreign = false;
     }
 }
@@ -179,6 +195,7 @@ mod tests {
             notes: Some(claims.clone()),
             is_foreign: false,
             noted: None,
+            is_covered: false,
         };
         let mut claimed = claimed_by(&claims);
         fs::write(&log, "ours").unwrap();

@@ -15,7 +15,7 @@ use agentd_files::{
 use super::{IntentRecord, OwnershipNotes, UnfinishedWork, ownership::LogOwnership};
 use crate::{
     Durability, StoreError,
-    io::{FileIo, Io},
+    io::{FileIo, FileState, Io},
 };
 
 /// The limit for streamed text and results in an intent log, in bytes. Beyond it only intents are written.
@@ -30,7 +30,8 @@ const MAX_READ: u64 = 8 * MAX_BYTES;
 
 /// The intent log of one session; blocks. Only the holder of the session file's lock may write it.
 ///
-/// The file exists, and is open, while work is under way.
+/// The file is open, and has records, while work is under way. In between it stays, empty, until [`Self::close`]: to make and to remove
+/// a file costs ten times as much as to cut one.
 pub struct IntentLog {
     io: Arc<dyn Io>,
     durability: Durability,
@@ -39,6 +40,8 @@ pub struct IntentLog {
     /// True if the session file exists and is locked.
     armed: bool,
     file: Option<OpenIntentLog>,
+    /// The device and number of the file that was emptied, and waits for the next work.
+    emptied: Option<(u64, u64)>,
     /// The record of the run that is under way, to be repeated in a new file.
     run: Option<IntentRecord>,
     /// The records of the user's commands that are under way, by number.
@@ -83,6 +86,7 @@ impl IntentLog {
             path,
             armed,
             file: None,
+            emptied: None,
             run: None,
             commands: BTreeMap::new(),
             waiting: BTreeSet::new(),
@@ -97,6 +101,12 @@ impl IntentLog {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Returns whether writes wait for the disk, as [`Durability::Fsync`] demands.
+    #[must_use]
+    pub fn waits_for_disk(&self) -> bool {
+        self.durability == Durability::Fsync
     }
 
     /// Starts writing: the session file exists from now on.
@@ -115,7 +125,9 @@ impl IntentLog {
     /// # Errors
     /// [`StoreError::Io`] when it cannot be read.
     pub fn left(&self) -> Result<Option<UnfinishedWork>, StoreError> {
-        let Some(path) = self.path.as_deref().filter(|_| self.armed) else { return Ok(None) };
+        let Some(path) = self.path.as_deref().filter(|_| self.armed && self.emptied.is_none()) else {
+            return Ok(None);
+        };
         let read = || -> io::Result<Vec<u8>> {
             let mut text = Vec::new();
             self.io.open_intent_log(path)?.take(MAX_READ).read_to_end(&mut text)?;
@@ -195,7 +207,7 @@ impl IntentLog {
         }
     }
 
-    /// Ends the run. Without commands under way and waiting messages, the file is removed.
+    /// Ends the run. Without commands under way and waiting messages, the file is emptied.
     pub fn settle(&mut self) {
         self.run = None;
         if self.file.is_some() && !self.clear_if_idle() {
@@ -265,8 +277,23 @@ impl IntentLog {
         self.ownership.is_foreign = true;
     }
 
+    /// Removes the file if it is empty. To be called when the session leaves memory; what comes then makes it anew.
+    pub fn close(&mut self) {
+        let Some(path) = &self.path else { return };
+        let Some(identity) = self.emptied.take() else { return };
+        let is_ours = |state: FileState| state.identity == Some(identity) && state.len == 0;
+        let removed = match self.io.stat(path) {
+            Ok(state) if is_ours(state) => self.io.remove_intent_log(path),
+            // Another file has its name, or none: it is not ours to remove.
+            _ => Ok(()),
+        };
+        if let Err(error) = removed {
+            tracing::debug!(%error, path = %path.display(), "an empty intent log stays");
+        }
+    }
+
     fn forget(&mut self) {
-        (self.file, self.run) = (None, None);
+        (self.file, self.run, self.emptied) = (None, None, None);
         self.commands.clear();
         self.waiting.clear();
     }
@@ -291,24 +318,26 @@ impl IntentLog {
         }
     }
 
-    /// Removes the file when no work is under way; false when some is.
+    /// Empties the file when no work is under way; false when some is.
     fn clear_if_idle(&mut self) -> bool {
         if self.run.is_some() || !self.commands.is_empty() || !self.waiting.is_empty() {
             return false;
         }
-        if let Some(open) = &mut self.file
+        if let Some(mut open) = self.file.take()
             && let Some(path) = &self.path
         {
-            let cleared = self.io.remove_intent_log(path).or_else(|error| {
-                tracing::debug!(%error, path = %path.display(), "an intent log is emptied since it cannot be removed");
-                open.file.set_len(0)
+            self.emptied = empty(&mut *open.file).unwrap_or_else(|error| {
+                tracing::debug!(%error, path = %path.display(), "an intent log is removed since it cannot be emptied");
+                None
             });
-            if let Err(error) = cleared {
+            if self.emptied.is_some() {
+                self.ownership.is_emptied();
+                return true;
+            }
+            if let Err(error) = self.io.remove_intent_log(path) {
                 // The session file has every outcome: a later reader of the intent log finds no open work.
                 tracing::warn!(%error, path = %path.display(), "cannot remove the intent log of a session");
             }
-        }
-        if self.file.take().is_some() {
             self.ownership.is_gone();
         }
         true
@@ -326,8 +355,17 @@ impl IntentLog {
         let open = match &mut self.file {
             Some(open) => open,
             none => {
-                let file = create(&*self.io, path).map_err(failed)?;
-                self.ownership.is_made(path);
+                let file = match reuse(&*self.io, path, self.emptied.take()) {
+                    Some(file) => {
+                        self.ownership.is_used_again(path);
+                        file
+                    }
+                    None => {
+                        let file = create(&*self.io, path).map_err(failed)?;
+                        self.ownership.is_made(path);
+                        file
+                    }
+                };
                 none.insert(OpenIntentLog { file, len: 0, renewed_at: RENEWED_BYTES, torn: false })
             }
         };
@@ -397,6 +435,22 @@ impl ReplaceCalls for ThroughIo<'_> {
     }
 }
 
+/// Empties a file that still has its name. Returns its device and number; `None` when the system does not tell them, or the name is gone.
+fn empty(file: &mut dyn FileIo) -> io::Result<Option<(u64, u64)>> {
+    fail_point::call(Point::IntentLogClear)?;
+    file.set_len(0)?;
+    let state = file.state()?;
+    Ok(state.identity.filter(|_| state.has_name))
+}
+
+/// The intent log that was emptied before, if it is as it was left.
+fn reuse(io: &dyn Io, path: &Path, emptied: Option<(u64, u64)>) -> Option<Box<dyn FileIo>> {
+    let identity = emptied?;
+    let file = io.extend_intent_log(path).ok()?;
+    let state = file.state().ok()?;
+    (state.identity == Some(identity) && state.len == 0).then_some(file)
+}
+
 /// Creates an intent log. A file that an earlier process left under that name is removed.
 fn create(io: &dyn Io, path: &Path) -> io::Result<Box<dyn FileIo>> {
     match io.create_intent_log(path) {
@@ -419,6 +473,13 @@ fn append(file: &mut dyn FileIo, mut bytes: &[u8], places: Places) -> io::Result
     }
     fail_point::hit(places.after);
     Ok(())
+}
+
+impl Drop for IntentLog {
+    /// For a session that ends without [`Self::close`].
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 impl std::fmt::Debug for IntentLog {

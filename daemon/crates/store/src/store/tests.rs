@@ -164,6 +164,16 @@ fn version_2_becomes_current() {
     assert_eq!(roles(&context)[1], "custom 03");
 }
 
+#[test]
+fn entries_of_unknown_kinds_are_kept_when_a_file_is_rewritten() {
+    let unknown = r#"{"type":"todo_artifact","id":"f00d0001","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z","phases":[{"a":1.0}]}"#;
+    let (_dir, path) = file(format!("{}{unknown}\n", sample("v2.jsonl")));
+    let session = store().open(&path, new()).unwrap();
+    assert_eq!(session.report.migrated_from, Some(2));
+    assert!(fs::read_to_string(&path).unwrap().lines().any(|line| line == unknown));
+    assert_eq!(session.tree.get("f00d0001").unwrap().line().trim_end(), unknown);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_migration_keeps_the_links_and_permissions() {

@@ -11,8 +11,23 @@ use agentd_process::TerminalSize;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{features::BashFeatures, timeout::BashTimeout};
+use super::{
+    features::BashFeatures,
+    ready::{Readiness, ReadyArguments},
+    timeout::BashTimeout,
+};
 use crate::path::{Base, resolve};
+
+/// Arguments that are meant for one command alone.
+const OF_ONE_COMMAND: [&str; 8] =
+    ["cwd", "env", "pty", "background", "async", "name", "ready", "outsideSandbox"];
+
+/// Whether a call of `bash` has a shell of its own, in the session's folder, even where there is one that stays: it says something that is
+/// meant for one command alone.
+#[must_use]
+pub fn has_own_shell(arguments: &Value) -> bool {
+    OF_ONE_COMMAND.iter().any(|name| arguments.get(*name).is_some())
+}
 
 /// A checked call. Arguments of disabled features count as not given.
 #[derive(Debug)]
@@ -25,6 +40,17 @@ pub(super) struct BashCall {
     pub(super) cwd: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) outside_sandbox: bool,
+    /// It is to be a job.
+    pub(super) job: Option<JobArguments>,
+}
+
+/// What a call says of the job that it starts.
+#[derive(Debug, Default)]
+pub(super) struct JobArguments {
+    /// The name of a service.
+    pub(super) name: Option<String>,
+    /// How a service shows that it is ready.
+    pub(super) ready: Option<Readiness>,
 }
 
 #[derive(Deserialize)]
@@ -39,6 +65,9 @@ struct BashArguments {
     cwd: Option<String>,
     env: Option<BTreeMap<String, String>>,
     outside_sandbox: Option<bool>,
+    r#async: Option<bool>,
+    name: Option<String>,
+    ready: Option<ReadyArguments>,
 }
 
 impl BashCall {
@@ -57,8 +86,13 @@ impl BashCall {
             cwd,
             env,
             outside_sandbox,
+            r#async,
+            name,
+            ready,
         } = serde_json::from_value(without_unknown(arguments, features))
             .map_err(|error| ToolError(format!("Invalid arguments for bash: {error}")))?;
+        let job = job(r#async, name, ready)?;
+        let in_background = background == Some(true) || job.is_some();
         let terminal = match features.pty.filter(|_| pty == Some(true)) {
             Some(plain) => Some(TerminalSize {
                 rows: lines("rows", rows)?.unwrap_or(plain.rows),
@@ -70,7 +104,7 @@ impl BashCall {
             command,
             timeout: match seconds {
                 Some(seconds) => Some(BashTimeout::of_call(seconds)?),
-                None if background == Some(true) => None,
+                None if in_background => None,
                 None => features.default_timeout.map(BashTimeout::by_default),
             },
             terminal,
@@ -78,8 +112,48 @@ impl BashCall {
             cwd: folder(cwd.as_deref(), base)?,
             env: env.unwrap_or_default().into_iter().map(variable).collect::<Result<_, _>>()?,
             outside_sandbox: outside_sandbox == Some(true),
+            job,
         })
     }
+}
+
+/// What the call says of a job. A name or a sign of readiness makes it one, too.
+fn job(
+    is_async: Option<bool>,
+    name: Option<String>,
+    ready: Option<ReadyArguments>,
+) -> Result<Option<JobArguments>, ToolError> {
+    let name = name.filter(|name| !name.is_empty());
+    if is_async == Some(false) && (name.is_some() || ready.is_some()) {
+        return Err(ToolError("name and ready are for services, which need async: true.".to_owned()));
+    }
+    if is_async != Some(true) && name.is_none() && ready.is_none() {
+        return Ok(None);
+    }
+    if let Some(name) = &name {
+        checked_name(name)?;
+    }
+    Ok(Some(JobArguments { name, ready: ready.map(Readiness::of).transpose()? }))
+}
+
+/// The longest name of a service.
+const MAX_NAME: usize = 32;
+
+fn checked_name(name: &str) -> Result<(), ToolError> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
+    if name.len() > MAX_NAME
+        || !name.chars().all(is_plain)
+        || !name.chars().any(|it| it.is_ascii_alphanumeric())
+    {
+        return Err(ToolError(format!(
+            "Invalid name: {name:?}. Names of services have at most {MAX_NAME} letters, digits, dots, dashes and underscores."
+        )));
+    }
+    // These are the ids of jobs.
+    if name.strip_prefix("bg-").is_some_and(|number| number.chars().all(|it| it.is_ascii_digit())) {
+        return Err(ToolError(format!("Invalid name: {name:?} is the form of the ids of jobs.")));
+    }
+    Ok(())
 }
 
 /// Removes arguments that are not in the schema. Their values are ignored, whatever they are.
@@ -89,6 +163,7 @@ fn without_unknown(mut arguments: Value, features: &BashFeatures) -> Value {
             "command" | "timeout" => true,
             "pty" | "rows" | "cols" => features.pty.is_some(),
             "background" => features.background.is_some(),
+            "async" | "name" | "ready" => features.jobs.is_some(),
             "cwd" => features.cwd,
             "env" => features.env,
             OUTSIDE_SANDBOX => features.sandbox.is_some(),
@@ -156,6 +231,25 @@ mod tests {
         let call = read(arguments, &BashFeatures::default()).unwrap();
         assert_eq!((call.terminal, call.background, call.env.len()), (None, false, 0));
         assert_eq!(call.cwd, Path::new("/w"));
+    }
+
+    #[test]
+    fn names_and_signs_make_jobs() {
+        let of = |is_async, name: Option<&str>, ready: Option<Value>| {
+            let ready = ready.map(|ready| serde_json::from_value(ready).unwrap());
+            job(is_async, name.map(str::to_owned), ready).map(|job| job.is_some()).map_err(|error| error.0)
+        };
+        assert_eq!(of(None, None, None), Ok(false));
+        assert_eq!(of(Some(false), Some(""), None), Ok(false));
+        assert_eq!(of(Some(true), None, None), Ok(true));
+        assert_eq!(of(None, Some("web-1.x"), None), Ok(true));
+        assert_eq!(of(None, None, Some(json!({"port": 80}))), Ok(true));
+        let refused = of(Some(false), Some("web"), None).unwrap_err();
+        assert!(refused.contains("need async: true"), "{refused}");
+        for name in ["a b", "ä", "../x", "...", "bg-1", &"x".repeat(33)] {
+            let refused = of(Some(true), Some(name), None).unwrap_err();
+            assert!(refused.starts_with("Invalid name: "), "{refused}");
+        }
     }
 
     #[test]

@@ -33,6 +33,10 @@ pub(super) async fn start(
         started = feature.list.start(&feature.shell, job, feature.limits) => started,
     };
     let process = started.map_err(|error| ToolError(error.to_string()))?;
+    // Nothing is written: such a process is no job that outlasts the daemon.
+    if let Err(error) = feature.recorder.began(Arc::clone(&process)).await {
+        tracing::warn!(error, "the beginning of a background process was not told");
+    }
     let running = Arc::clone(&process);
     // Detached: it ends with the process, which its session owns. What the process changes until then is kept as of this call.
     tokio::spawn(async move {

@@ -1,6 +1,6 @@
 //! Runs one `bash` call from start to end.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use agentd_agent::{ToolError, ToolProgress};
 use agentd_process::{
@@ -20,7 +20,7 @@ use super::{report, timeout::BashTimeout};
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs a command, reports its output to `progress`, and returns the result.
-pub(super) async fn run(
+pub(crate) async fn run(
     shell: &dyn Shell,
     job: ShellJob,
     timeout: Option<BashTimeout>,
@@ -36,14 +36,14 @@ pub(super) async fn run(
         started = shell.start(job) => started,
     };
     let mut run = started.map_err(|error| ToolError(error.to_string()))?;
+    run.allow_large_pieces();
     let input = run.take_input().filter(|_| on_terminal);
     let mut input = InputEnd::begin(input).await;
-    let mut output = Output {
-        tail: OutputTail::new(outputs),
-        halves: HeadTailBuffer::new(),
+    let mut output = CallOutput {
         terminal: on_terminal.then(Default::default),
+        ..CallOutput::new(OutputTail::new(outputs))
     };
-    let mut updates = Updates { progress, next: Instant::now(), dirty: false };
+    let mut updates = Updates::new(progress);
     loop {
         select! {
             biased;
@@ -66,24 +66,38 @@ pub(super) async fn run(
     if let Some(failure) = run.failure() {
         return Err(report::lost(&output.tail, &failure));
     }
-    let missing = run.missing_output();
+    let (missing, notice) = (run.missing_output(), run.notice());
     let result = report::result(&output.tail, output.halves, &run.finish(), timeout);
-    match missing {
+    let result = match missing {
         Some(missing) => report::incomplete(result, &missing),
+        None => result,
+    };
+    match notice {
+        Some(notice) => report::noticed(result, &notice),
         None => result,
     }
 }
 
 /// A command's output, for the model and for programs.
-struct Output {
-    tail: OutputTail,
-    halves: HeadTailBuffer,
+pub(super) struct CallOutput {
+    pub(super) tail: OutputTail,
+    pub(super) halves: HeadTailBuffer,
     /// Present on a terminal.
     terminal: Option<(Utf8Stream, TerminalText)>,
 }
 
-impl Output {
-    async fn push(&mut self, chunk: &[u8]) {
+impl CallOutput {
+    /// No output yet, on no terminal.
+    pub(super) fn new(tail: OutputTail) -> Self {
+        Self { tail, halves: HeadTailBuffer::new(), terminal: None }
+    }
+
+    /// Takes a piece for the model alone, and returns it as text, with the number of its bytes. Not for a terminal.
+    pub(super) async fn tail_text<'a>(&mut self, chunk: &'a [u8]) -> (Cow<'a, str>, usize) {
+        (self.tail.push(chunk).await, chunk.len())
+    }
+
+    pub(super) async fn push(&mut self, chunk: &[u8]) {
         let Some((decoder, text)) = &mut self.terminal else {
             let text = self.tail.push(chunk).await;
             self.halves.push(&text);
@@ -99,7 +113,7 @@ impl Output {
         self.terminal.as_ref().map(|(_, text)| text.current()).unwrap_or_default()
     }
 
-    async fn finish(&mut self) {
+    pub(super) async fn finish(&mut self) {
         if let Some((decoder, text)) = &mut self.terminal {
             let rest = text.push(decoder.finish()) + &text.finish();
             self.tail.push_text(&rest, 0).await;
@@ -111,15 +125,29 @@ impl Output {
 }
 
 /// Sends snapshots of the output to clients, at most one per interval.
-struct Updates<'a> {
+pub(super) struct Updates<'a> {
     progress: &'a ToolProgress,
     next: Instant,
     /// Whether there is output that no update has shown.
     dirty: bool,
 }
 
-impl Updates<'_> {
-    fn changed(&mut self, output: &Output) {
+impl<'a> Updates<'a> {
+    pub(super) fn new(progress: &'a ToolProgress) -> Self {
+        Self { progress, next: Instant::now(), dirty: false }
+    }
+
+    /// When the next update is due, if there is something new.
+    pub(super) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Whether there is output that no update has shown.
+    pub(super) fn are_due(&self) -> bool {
+        self.dirty
+    }
+
+    pub(super) fn changed(&mut self, output: &CallOutput) {
         self.dirty = true;
         // While output flows, the timer's branch does not run.
         if Instant::now() >= self.next {
@@ -127,7 +155,7 @@ impl Updates<'_> {
         }
     }
 
-    fn send(&mut self, output: &Output) {
+    pub(super) fn send(&mut self, output: &CallOutput) {
         self.progress.report(report::update(&output.tail, &output.current()));
         self.dirty = false;
         self.next = Instant::now() + UPDATE_INTERVAL;

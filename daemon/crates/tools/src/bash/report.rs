@@ -12,7 +12,7 @@ use agentd_protocol::{
 use serde_json::{Map, Value, json};
 
 use super::timeout::BashTimeout;
-use crate::truncate::format_size;
+use crate::{output_meta::OutputMeta, truncate::format_size};
 
 /// The end of an aborted command's error.
 pub(super) const ABORTED: &str = "Command aborted";
@@ -82,6 +82,19 @@ pub(super) fn incomplete(
     Ok(result)
 }
 
+/// The result of a command of which the model has to know something first.
+///
+/// # Errors
+/// The error of `result`, with the same addition.
+pub(super) fn noticed(result: Result<ToolResult, ToolError>, notice: &str) -> Result<ToolResult, ToolError> {
+    let with = |text: &str| format!("[{notice}]\n\n{text}");
+    let mut result = result.map_err(|error| ToolError(with(&error.0)))?;
+    if let Some(ContentBlock::Text { text, .. }) = result.content.first_mut() {
+        *text = with(text);
+    }
+    Ok(result)
+}
+
 fn joined(text: String, status: &str) -> String {
     if text.is_empty() { status.to_owned() } else { format!("{text}\n\n{status}") }
 }
@@ -137,9 +150,8 @@ fn details(tail: &OutputTail, truncation: &Truncation) -> Map<String, Value> {
     if let FullOutput::File(path) = tail.full_output() {
         details.insert("fullOutputPath".into(), path.display().to_string().into());
     }
-    if let Some(id) = tail.artifact_id() {
-        details.insert("meta".into(), json!({ "artifactId": id }));
-    }
+    OutputMeta { artifact_id: tail.artifact_id().map(str::to_owned), ..OutputMeta::default() }
+        .add_to(&mut details);
     details
 }
 

@@ -41,6 +41,12 @@ pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
             }
         ),
     );
+    if features.session.is_some() {
+        description.push_str(
+            " Commands run in one shell that stays: the directory, variables, functions and aliases of earlier ones are there. A command that \
+             runs beside another one has a shell of its own.",
+        );
+    }
     if let Some(size) = features.pty {
         description.push_str(
             " With pty the command runs on a terminal: for programs that behave differently without one.",
@@ -55,6 +61,25 @@ pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
              tools read its output, write to it and end it.",
         );
         argument("background", "boolean", "Run the command in the background (optional; default false)");
+    }
+    if let Some(jobs) = &features.jobs {
+        description.push_str(
+            " With async the command goes on while you do other things, and its result is delivered when it has ended. A service has a \
+             name, and ready says when it can be used: the call returns then.",
+        );
+        if let Some(after) = jobs.auto_after {
+            description.push_str(&format!(
+                " A command that takes longer than {} seconds goes on so by itself.",
+                after.as_secs_f64()
+            ));
+        }
+        argument("async", "boolean", "Run the command as a job, beside your work (optional; default false)");
+        argument(
+            "name",
+            "string",
+            "The name of a service, which runs until it is ended; one that runs under this name is ended first (optional)",
+        );
+        argument("ready", "object", "When a service is ready: log, port, or both (optional)");
     }
     if features.cwd {
         argument(
@@ -82,6 +107,15 @@ pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
         }
         // Strict sampling does not support objects with arbitrary names.
         sampling = None;
+    }
+    if let Some(ready) = properties.get_mut("ready").and_then(Value::as_object_mut) {
+        let fields = json!({
+            "log": { "type": "string", "description": "A regular expression that a line of its output matches then" },
+            "port": { "type": "number", "description": "A port of this machine that takes connections then" },
+            "host": { "type": "string", "description": "The address of that port (optional; default localhost)" },
+            "timeout": { "type": "number", "description": "Seconds to wait for it (optional; default 60)" },
+        });
+        ready.insert("properties".into(), fields);
     }
     ToolSpec {
         name: NAME.into(),

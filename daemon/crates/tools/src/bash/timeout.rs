@@ -9,8 +9,8 @@ pub(crate) const MAX_TIMEOUT: Duration = Duration::from_millis(2_147_483_647);
 
 /// A timeout.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BashTimeout {
-    pub(super) time: Duration,
+pub(crate) struct BashTimeout {
+    pub(crate) time: Duration,
     /// The same as the model wrote it.
     seconds: f64,
     /// Whether it is that of the setting, and not of the call.
@@ -22,7 +22,7 @@ impl BashTimeout {
     ///
     /// # Errors
     /// pi's texts.
-    pub(super) fn of_call(seconds: f64) -> Result<Self, ToolError> {
+    pub(crate) fn of_call(seconds: f64) -> Result<Self, ToolError> {
         // Written so that NaN is refused, too.
         if !(seconds > 0.0 && seconds.is_finite()) {
             return Err(ToolError("Invalid timeout: must be a finite number of seconds".into()));
@@ -34,7 +34,7 @@ impl BashTimeout {
     }
 
     /// That of the setting.
-    pub(super) fn by_default(time: Duration) -> Self {
+    pub(crate) fn by_default(time: Duration) -> Self {
         Self { time, seconds: time.as_secs_f64(), is_default: true }
     }
 

@@ -6,11 +6,11 @@ use super::matching::{Edit, EditMatch, EditMatches};
 
 /// A range of the text and its replacement. Changes are in the order of the text and do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// The bytes that are replaced.
-    pub(super) range: Range<usize>,
+    pub(crate) range: Range<usize>,
     /// The replacement.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// The changes of `text` that `edits` make at their `matches`.
@@ -29,7 +29,7 @@ pub(super) fn changes(text: &str, edits: &[Edit], matches: &EditMatches<'_>) -> 
 }
 
 /// `text` with `changes` made.
-pub(super) fn apply(text: &str, changes: &[Change]) -> String {
+pub(crate) fn apply(text: &str, changes: &[Change]) -> String {
     let mut result =
         String::with_capacity(text.len() + changes.iter().map(|change| change.text.len()).sum::<usize>());
     let mut at = 0;

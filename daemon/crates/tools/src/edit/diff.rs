@@ -3,4 +3,4 @@
 mod changes;
 mod show;
 
-pub(super) use show::{Shown, show};
+pub(crate) use show::{Shown, show};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::apply::Change;
 
 /// `text` with a line feed for every CRLF and CR.
-pub(super) fn normalize(text: &str) -> Cow<'_, str> {
+pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
@@ -16,7 +16,7 @@ pub(super) fn normalize(text: &str) -> Cow<'_, str> {
 ///
 /// Unchanged bytes keep their line endings. An inserted line feed takes the ending that it replaces; if it replaces
 /// none, the ending of the line in which the change begins.
-pub(super) fn apply(original: &str, changes: &[Change]) -> String {
+pub(crate) fn apply(original: &str, changes: &[Change]) -> String {
     let mut result = String::with_capacity(original.len());
     let mut walk = Walk { original, at: 0, normalized_at: 0 };
     let mut endings = Endings { text: original, found: None };

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::{
     errno,
+    file_changes::ReadFile,
     operations::{FileKind, FileSnapshot, FileStamp, FileSystem, OpenFile},
     truncate::format_size,
 };
@@ -21,7 +22,7 @@ const MAX_SIZE: u64 = 64 * 1024 * 1024;
 const BOM: &str = "\u{feff}";
 
 /// The text of a file.
-pub(super) struct TextFile {
+pub(crate) struct TextFile {
     content: String,
     text_start: usize,
     stamp: FileStamp,
@@ -32,7 +33,7 @@ impl TextFile {
     ///
     /// # Errors
     /// Why the file cannot be edited.
-    pub(super) fn read(files: &dyn FileSystem, path: &Path, given: &str) -> Result<Self, ToolError> {
+    pub(crate) fn read(files: &dyn FileSystem, path: &Path, given: &str) -> Result<Self, ToolError> {
         let failed = |error: &io::Error| unreachable_file(given, error);
         files.check_change(path).map_err(|error| failed(&error))?;
         let OpenFile { about, stamp, content, .. } = files.open(path).map_err(|error| failed(&error))?;
@@ -60,28 +61,33 @@ impl TextFile {
     }
 
     /// The file's state when it was read.
-    pub(super) fn before(&self) -> FileSnapshot<'_> {
+    pub(crate) fn before(&self) -> FileSnapshot<'_> {
         FileSnapshot { stamp: &self.stamp, content: self.content.as_bytes() }
     }
 
+    /// The file as it was when it was read.
+    pub(crate) fn into_read(self) -> ReadFile {
+        ReadFile { content: self.content.into_bytes(), stamp: self.stamp }
+    }
+
     /// The text without the byte order mark.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.content[self.text_start..]
     }
 
     /// A text of the model as it is within [`Self::text`]: without the byte order mark that it may repeat.
-    pub(super) fn without_mark<'a>(&self, text: &'a str) -> &'a str {
+    pub(crate) fn without_mark<'a>(&self, text: &'a str) -> &'a str {
         if self.text_start > 0 { text.strip_prefix(BOM).unwrap_or(text) } else { text }
     }
 
     /// The file's content with `text` as its text.
-    pub(super) fn with_text(&self, text: String) -> String {
+    pub(crate) fn with_text(&self, text: String) -> String {
         if self.text_start > 0 { format!("{BOM}{text}") } else { text }
     }
 }
 
 /// The error for a file that cannot be opened.
-pub(super) fn unreachable_file(given: &str, error: &io::Error) -> ToolError {
+pub(crate) fn unreachable_file(given: &str, error: &io::Error) -> ToolError {
     let unreadable = || format!("Could not edit file: {given}. Error code: {}.", errno::code(error));
     ToolError(errno::whole_message(error).unwrap_or_else(unreadable))
 }

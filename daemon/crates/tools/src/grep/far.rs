@@ -77,7 +77,7 @@ fn search_batch(
         match file {
             Ok(file) => {
                 let most = limit.saturating_sub(found.matches);
-                search.content(engine, (file, &names[number]), most, found);
+                search.content(engine, (file, None, &names[number]), most, found);
             }
             Err(_) => found.unreadable += 1,
         }

@@ -14,7 +14,7 @@ use grep_searcher::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{kernel, limits::GREP_LINE_UNITS, search::List};
+use crate::{kernel, search::List, truncate::cut_line};
 
 /// For a file that the call names: links are followed, and other users' files are accepted.
 const NAMED: OpenRules<'static> = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody);
@@ -79,7 +79,7 @@ impl Search<'_> {
     ) -> Result<Found, ToolError> {
         let mut found = Found::default();
         match NAMED.open(path) {
-            Ok(file) => self.content(engine, (file, shown), most, &mut found),
+            Ok(file) => self.content(engine, (file, None, shown), most, &mut found),
             Err(error) if matches!(error.problem(), OpenProblem::OfProcesses) => {
                 return Err(kernel::of_processes("search", &path.display().to_string()));
             }
@@ -97,25 +97,32 @@ impl Search<'_> {
         found: &mut Found,
     ) {
         match OF_A_WALK.open_one_of_many(path, &mut engine.file_systems) {
-            Ok(file) => self.content(engine, (file, shown), most, found),
+            Ok((file, length)) => self.content(engine, (file, Some(length), shown), most, found),
             Err(_) if self.stop.is_set() => {}
             Err(_) => found.unreadable += 1,
         }
     }
 
     /// Searches the content of a file for at most `most` matching lines, and adds them to `found` under the name
-    /// `shown`.
+    /// `shown`. Its length in bytes, where it is known, spares a look for the end.
     pub(super) fn content(
         &self,
         engine: &mut Engine,
-        (file, shown): (impl Read, &str),
+        (mut file, length, shown): (impl Read, Option<u64>, &str),
         most: usize,
         found: &mut Found,
     ) {
         let (stop, after) = (&self.stop, self.context as u64);
-        let searched = Input::begin(file, engine.is_named, &mut engine.head, stop).and_then(|input| {
-            let Some(input) = input else { return Ok(()) };
+        let searched = Head::read(&mut file, length, &mut engine.head).and_then(|head| {
+            let is_text = !engine.is_named && !head.is_wide();
+            if is_text && memchr::memchr(0, head.bytes).is_some() {
+                return Ok(());
+            }
             let lines = Lines { shown, most, after, matches: 0, last: 0, stop, found: &mut *found };
+            if head.is_whole {
+                return engine.searcher.search_slice(self.matcher, head.bytes, lines);
+            }
+            let input = Input { head: head.bytes, file, is_text, is_over: false, stop };
             engine.searcher.search_reader(self.matcher, input, lines)
         });
         if searched.is_err() && !stop.is_set() {
@@ -140,7 +147,7 @@ impl Lines<'_> {
     fn show(&mut self, mark: char, line: u64, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\n', '\r']);
-        let (text, is_cut) = cut(text);
+        let (text, is_cut) = cut_line(text);
         self.found.cut_lines |= is_cut;
         let end = if is_cut { "... [truncated]" } else { "" };
         self.found.list.push(&format!("{}{mark}{line}{mark} {text}{end}", self.shown));
@@ -185,28 +192,12 @@ impl Sink for Lines<'_> {
     }
 }
 
-/// The beginning of a line that is too long.
-fn cut(line: &str) -> (&str, bool) {
-    // A character has at most as many units as bytes.
-    if line.len() <= GREP_LINE_UNITS {
-        return (line, false);
-    }
-    let mut units = 0;
-    for (at, character) in line.char_indices() {
-        units += character.len_utf16();
-        if units > GREP_LINE_UNITS {
-            return (&line[..at], true);
-        }
-    }
-    (line, false)
-}
-
 /// The bytes that decide whether a file is text: 64 KiB.
 const HEAD_BYTES: u64 = 64 * 1024;
 
-/// The input of a search. It ends early when the search stops, so that a file without a match does not delay the end,
+/// The input of a search in a file that is longer than its head. It ends early when the search stops, so that a file without a match does not delay the end,
 /// and before a NUL byte, so that matches do not depend on buffer sizes.
-pub(super) struct Input<'a, R> {
+struct Input<'a, R> {
     head: &'a [u8],
     file: R,
     is_text: bool,
@@ -214,24 +205,39 @@ pub(super) struct Input<'a, R> {
     stop: &'a Stop<'a>,
 }
 
-impl<'a, R: Read> Input<'a, R> {
-    /// Starts with a file, using `head` as the buffer for its beginning; `None` for a file that is no text and was not
-    /// named.
-    pub(super) fn begin(
-        mut file: R,
-        is_named: bool,
-        head: &'a mut Vec<u8>,
-        stop: &'a Stop<'a>,
-    ) -> io::Result<Option<Self>> {
-        head.clear();
-        file.by_ref().take(HEAD_BYTES).read_to_end(head)?;
-        // UTF-16 contains NUL bytes; the engine recognises it by its byte order mark.
-        let is_wide = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-        let is_text = !is_named && !is_wide;
-        if is_text && memchr::memchr(0, head).is_some() {
-            return Ok(None);
+/// The beginning of a file.
+struct Head<'a> {
+    bytes: &'a [u8],
+    /// Whether this is all of the file.
+    is_whole: bool,
+}
+
+impl<'a> Head<'a> {
+    /// Reads it into `buffer`.
+    fn read(file: &mut impl Read, length: Option<u64>, buffer: &'a mut Vec<u8>) -> io::Result<Self> {
+        buffer.clear();
+        // Most files are read in one call. A file that has as many bytes as it had before ends there.
+        if let Some(length) = length.filter(|length| *length < HEAD_BYTES) {
+            let length = usize::try_from(length).map_err(io::Error::other)?;
+            buffer.resize(length + 1, 0);
+            let count = loop {
+                match file.read(buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    done => break done?,
+                }
+            };
+            buffer.truncate(count);
+            if count == length {
+                return Ok(Self { bytes: buffer, is_whole: true });
+            }
         }
-        Ok(Some(Self { head, file, is_text, is_over: false, stop }))
+        file.take(HEAD_BYTES - buffer.len() as u64).read_to_end(buffer)?;
+        Ok(Self { is_whole: (buffer.len() as u64) < HEAD_BYTES, bytes: buffer })
+    }
+
+    /// Whether it is UTF-16, which contains NUL bytes; the engine recognises it by the same mark.
+    fn is_wide(&self) -> bool {
+        self.bytes.starts_with(b"\xff\xfe") || self.bytes.starts_with(b"\xfe\xff")
     }
 }
 
@@ -301,5 +307,55 @@ impl Engine {
             .heap_limit(Some(MAX_LINE_BYTES))
             .build();
         Self { searcher, is_named, head: Vec::new(), file_systems: SeenFileSystems::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts how often it is asked.
+    struct Content<'a> {
+        bytes: &'a [u8],
+        reads: usize,
+    }
+
+    impl Read for Content<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.reads += 1;
+            self.bytes.read(buffer)
+        }
+    }
+
+    #[test]
+    fn a_file_that_kept_its_length_is_read_in_one_call() {
+        let mut buffer = b"of the file before".to_vec();
+        for text in [&b""[..], b"abc", &[b'x'; HEAD_BYTES as usize - 1]] {
+            let mut content = Content { bytes: text, reads: 0 };
+            let head = Head::read(&mut content, Some(text.len() as u64), &mut buffer).unwrap();
+            assert_eq!((head.bytes, head.is_whole), (text, true));
+            assert_eq!(content.reads, 1);
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_length_is_read_to_its_end() {
+        let mut buffer = Vec::new();
+        for length in [None, Some(0), Some(2), Some(5), Some(u64::MAX)] {
+            let mut content = Content { bytes: b"abc", reads: 0 };
+            let head = Head::read(&mut content, length, &mut buffer).unwrap();
+            assert_eq!((head.bytes, head.is_whole), (&b"abc"[..], true), "{length:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_long_file_the_beginning_is_read() {
+        let text = [b'x'; HEAD_BYTES as usize + 1];
+        for (length, has) in [(HEAD_BYTES, HEAD_BYTES), (HEAD_BYTES + 1, HEAD_BYTES + 1), (3, HEAD_BYTES + 1)]
+        {
+            let (mut buffer, mut content) = (Vec::new(), Content { bytes: &text[..has as usize], reads: 0 });
+            let head = Head::read(&mut content, Some(length), &mut buffer).unwrap();
+            assert_eq!((head.bytes.len() as u64, head.is_whole), (HEAD_BYTES, false), "{length}");
+        }
     }
 }

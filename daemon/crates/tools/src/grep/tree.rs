@@ -157,9 +157,11 @@ impl Shared<'_> {
             return None;
         }
         let mut files = Vec::with_capacity(BATCH);
-        while files.len() < BATCH && !self.search.stop.is_set() {
+        while files.len() < BATCH {
             match source.walk.next() {
                 Some(Ok(entry)) if entry.kind == FileKind::File => files.push(entry.path),
+                // Asking takes a lock that all threads share: not for every file.
+                Some(Ok(_)) if self.search.stop.is_set() => return None,
                 Some(Ok(_)) => {}
                 Some(Err(_)) => source.unreadable += 1,
                 None => {

@@ -146,6 +146,14 @@ impl FileSystem for EditorFileSystem {
         written.map_err(|reason| WriteError::Editor { path: path.to_owned(), reason })
     }
 
+    fn move_file(&self, from: &Path, to: &Path) -> Result<(), WriteError> {
+        self.inner.move_file(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<(), WriteError> {
+        self.inner.remove_file(path)
+    }
+
     fn about(&self, path: &Path) -> io::Result<FileFacts> {
         self.inner.about(path)
     }

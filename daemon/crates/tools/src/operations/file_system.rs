@@ -92,6 +92,23 @@ pub trait FileSystem: Send + Sync {
         before: Option<&FileSnapshot<'_>>,
     ) -> Result<(), WriteError>;
 
+    /// Gives a file another path, whose folder exists and where nothing is. Its content and its permissions stay. Hosts on which no tool
+    /// does that need not implement it.
+    ///
+    /// # Errors
+    /// [`WriteError::System`] with the system's reason, such as that the other path exists.
+    fn move_file(&self, from: &Path, _to: &Path) -> Result<(), WriteError> {
+        Err(WriteError::System { call: "rename", path: from.to_owned(), source: Errno::OPNOTSUPP.into() })
+    }
+
+    /// Removes a file. Hosts on which no tool does that need not implement it.
+    ///
+    /// # Errors
+    /// [`WriteError::System`] with the system's reason.
+    fn remove_file(&self, path: &Path) -> Result<(), WriteError> {
+        Err(WriteError::System { call: "unlink", path: path.to_owned(), source: Errno::OPNOTSUPP.into() })
+    }
+
     /// The entries of each of the folders, in any order, without `.` and `..`. A remote host answers several folders in
     /// one exchange; asking for more than [`FileSystem::batch`] is not needed.
     ///

@@ -108,6 +108,17 @@ impl FileSystem for GuardedFiles {
         self.local.replace(path, content, before)
     }
 
+    fn move_file(&self, from: &Path, to: &Path) -> Result<(), WriteError> {
+        self.may_write(from)?;
+        self.may_write(to)?;
+        self.local.move_file(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<(), WriteError> {
+        self.may_write(path)?;
+        self.local.remove_file(path)
+    }
+
     fn open(&self, path: &Path) -> io::Result<OpenFile> {
         self.local.open(path)
     }

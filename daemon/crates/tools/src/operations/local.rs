@@ -9,7 +9,7 @@ use std::{
 };
 
 use agentd_safe_open::is_of_processes;
-use rustix::fs::{Access, AtFlags, CWD, OFlags};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, RenameFlags};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -70,6 +70,22 @@ impl FileSystem for LocalFiles {
         atomic::replace(path, content, before)
     }
 
+    fn move_file(&self, from: &Path, to: &Path) -> Result<(), WriteError> {
+        move_at(CWD, from, CWD, to).map_err(|source| WriteError::System {
+            call: "rename",
+            path: to.to_owned(),
+            source,
+        })
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<(), WriteError> {
+        fs::remove_file(path).map_err(|source| WriteError::System {
+            call: "unlink",
+            path: path.to_owned(),
+            source,
+        })
+    }
+
     fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>> {
         Ok(folders.iter().map(|folder| list(folder)).collect())
     }
@@ -77,6 +93,19 @@ impl FileSystem for LocalFiles {
     fn is_local(&self) -> bool {
         true
     }
+}
+
+/// Moves a file to a path where nothing is.
+///
+/// # Errors
+/// The system's.
+pub(super) fn move_at(
+    from_folder: impl std::os::fd::AsFd,
+    from: &Path,
+    to_folder: impl std::os::fd::AsFd,
+    to: &Path,
+) -> io::Result<()> {
+    Ok(rustix::fs::renameat_with(from_folder, from, to_folder, to, RenameFlags::NOREPLACE)?)
 }
 
 fn list(folder: &Path) -> io::Result<Vec<FolderEntry>> {

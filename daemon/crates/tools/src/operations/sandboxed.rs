@@ -5,6 +5,7 @@
 //! search tools too: [`FileSystem::is_local`] is false.
 
 use std::{
+    ffi::OsString,
     fs::File,
     io,
     os::{
@@ -78,6 +79,17 @@ impl SandboxedFiles {
         let real = self.readable(path)?;
         self.policy.check_write(&real).map_err(refused)?;
         Ok(real)
+    }
+}
+
+impl SandboxedFiles {
+    /// The open folder and the name of a path that may be written.
+    fn writable_entry(&self, path: &Path) -> io::Result<(OwnedFd, OsString)> {
+        let real = self.writable(path)?;
+        let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
+            return Err(Errno::ISDIR.into());
+        };
+        Ok((open_real(parent, OFlags::PATH | OFlags::DIRECTORY)?, name.to_owned()))
     }
 }
 
@@ -171,6 +183,22 @@ impl FileSystem for SandboxedFiles {
         };
         let folder = open_real(parent, OFlags::PATH | OFlags::DIRECTORY).map_err(failed)?;
         atomic::replace_real(path, &entry_of(&folder, Path::new(name)), content, before)
+    }
+
+    fn move_file(&self, from: &Path, to: &Path) -> Result<(), WriteError> {
+        self.guarded.may_write(from)?;
+        self.guarded.may_write(to)?;
+        let failed = |source| WriteError::System { call: "rename", path: to.to_owned(), source };
+        let (from_folder, from_name) = self.writable_entry(from).map_err(failed)?;
+        let (to_folder, to_name) = self.writable_entry(to).map_err(failed)?;
+        local::move_at(from_folder, Path::new(&from_name), to_folder, Path::new(&to_name)).map_err(failed)
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<(), WriteError> {
+        self.guarded.may_write(path)?;
+        let failed = |source| WriteError::System { call: "unlink", path: path.to_owned(), source };
+        let (folder, name) = self.writable_entry(path).map_err(failed)?;
+        rustix::fs::unlinkat(folder, &name, AtFlags::empty()).map_err(|error| failed(error.into()))
     }
 
     fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<FolderEntry>>>> {

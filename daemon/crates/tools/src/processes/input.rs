@@ -12,6 +12,7 @@ use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{select, time::timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     find,
@@ -61,29 +62,41 @@ impl ProcessInput {
     async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
         let InputArguments { id, text, eof } = parse(invocation.arguments)?;
         let process = find::running(&self.list, &id)?;
-        let ends = eof == Some(true);
-        let write = timeout(TIME_LIMIT, write(&process, &text, ends));
-        let written = select! {
-            written = write => written,
-            () = invocation.cancel.cancelled() => return Err(ToolError("Operation aborted".into())),
-        };
-        let id = process.id();
-        match written {
-            Ok(Ok(())) => {
-                let end = if ends { " and ended its input" } else { "" };
-                let text = format!("Wrote {} bytes to {id}{end}", text.len());
-                Ok(ToolResult { details: Some(Value::Object(facts(&process))), ..ToolResult::text(text) })
-            }
-            Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Err(ToolError(format!(
-                "{id} takes no input: it has closed it, or its input was ended before"
-            ))),
-            Ok(Err(error)) => Err(ToolError(format!("Could not write to {id}: {error}"))),
-            Err(_) => Err(ToolError(format!(
-                "{id} does not read its input: after {} seconds it has not taken all of the text, of which it may get a \
-                 part",
-                TIME_LIMIT.as_secs()
-            ))),
+        let said = write_input(&process, &text, eof == Some(true), &invocation.cancel).await?;
+        Ok(ToolResult { details: Some(Value::Object(facts(&process))), ..ToolResult::text(said) })
+    }
+}
+
+/// Writes to the input of a process, and ends it if asked to. Returns what was done, in a sentence without its dot.
+///
+/// # Errors
+/// For the model: the process takes no input, or does not read it.
+pub async fn write_input(
+    process: &BackgroundProcess,
+    text: &str,
+    ends: bool,
+    cancel: &CancellationToken,
+) -> Result<String, ToolError> {
+    let write = timeout(TIME_LIMIT, write(process, text, ends));
+    let written = select! {
+        written = write => written,
+        () = cancel.cancelled() => return Err(ToolError("Operation aborted".into())),
+    };
+    let id = process.id();
+    match written {
+        Ok(Ok(())) => {
+            let end = if ends { " and ended its input" } else { "" };
+            Ok(format!("Wrote {} bytes to {id}{end}", text.len()))
         }
+        Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Err(ToolError(format!("{id} takes no input: it has closed it, or its input was ended before")))
+        }
+        Ok(Err(error)) => Err(ToolError(format!("Could not write to {id}: {error}"))),
+        Err(_) => Err(ToolError(format!(
+            "{id} does not read its input: after {} seconds it has not taken all of the text, of which it may get a \
+             part",
+            TIME_LIMIT.as_secs()
+        ))),
     }
 }
 

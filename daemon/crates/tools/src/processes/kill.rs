@@ -69,6 +69,12 @@ impl ProcessKill {
     }
 }
 
+/// Ends a process with everything that it started, and says how it ended and what it had written last.
+pub async fn kill_process(process: &BackgroundProcess) -> ToolResult {
+    let outcome = end(process, None).await;
+    with_output(process, &outcome)
+}
+
 /// The outcome of ending a process.
 struct KillOutcome {
     text: String,
@@ -78,6 +84,8 @@ struct KillOutcome {
 
 /// Ends the process, or sends the signal; returns the outcome.
 async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) -> KillOutcome {
+    // The result tells its end.
+    process.delivery().hold();
     let ended = match signal {
         None => process.terminate(GRACE, EndedBy::Request).await,
         Some((_, KILL)) => process.kill(EndedBy::Request).await,
@@ -86,6 +94,9 @@ async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) ->
             process.ended(GRACE).await
         }
     };
+    if ended.is_some() || !process.delivery().release() {
+        process.delivery().told();
+    }
     let id = process.id();
     let text = match (ended, signal) {
         (Some(_), None) => format!("{id} {}", status(process)),

@@ -2,6 +2,7 @@
 
 mod find;
 mod input;
+pub(crate) mod job;
 mod kill;
 mod list;
 mod output;
@@ -11,6 +12,10 @@ use std::sync::Arc;
 
 use agentd_agent::Tool;
 use agentd_process::BackgroundProcesses;
+
+pub use input::write_input;
+pub use job::{job_end_text, job_line, job_state_text};
+pub use kill::kill_process;
 
 /// The tools for a session's background processes, in the order in which models see them.
 #[must_use]

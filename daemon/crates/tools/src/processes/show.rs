@@ -30,15 +30,21 @@ pub(crate) fn status(process: &BackgroundProcess) -> String {
         BackgroundState::ShellEnded(exit) => {
             format!("is running for {time}: its shell {}, what that started is still there", ended(exit))
         }
-        BackgroundState::Ended(end) => how_it_ended(end),
+        BackgroundState::Ended(end) => how_it_ended(end, process.facts().is_recorded),
     }
 }
 
 /// How a process ended, as the rest of a sentence: `exited with code 1 after 2.0 seconds`.
-fn how_it_ended(BackgroundEnd { exit, by, wall_time }: BackgroundEnd) -> String {
+fn how_it_ended(BackgroundEnd { exit, by, wall_time }: BackgroundEnd, is_job: bool) -> String {
     let by = match by {
         Some(EndedBy::Timeout) => ", at its time limit",
+        Some(EndedBy::Request) if is_job => ", as it was told to",
         Some(EndedBy::Request) => ", by process_kill",
+        Some(EndedBy::User) => ", by the user",
+        Some(EndedBy::Restart) => ", since another took its place",
+        Some(EndedBy::Limit(limit)) => {
+            return format!("{} after {}: {limit}", ended(exit), seconds(wall_time));
+        }
         None => "",
     };
     format!("{} after {}{by}", ended(exit), seconds(wall_time))
@@ -175,6 +181,9 @@ pub(crate) fn facts(process: &BackgroundProcess) -> Map<String, Value> {
         let by = by.map(|by| match by {
             EndedBy::Timeout => "timeout",
             EndedBy::Request => "model",
+            EndedBy::User => "user",
+            EndedBy::Restart => "restart",
+            EndedBy::Limit(_) => "limit",
         });
         facts.extend(by.map(|by| ("ended_by".to_owned(), by.into())));
     }
@@ -194,7 +203,9 @@ mod tests {
 
     #[test]
     fn ends_are_told_in_words() {
-        let end = |exit, by| how_it_ended(BackgroundEnd { exit, by, wall_time: Duration::from_millis(1234) });
+        let end = |exit, by| {
+            how_it_ended(BackgroundEnd { exit, by, wall_time: Duration::from_millis(1234) }, false)
+        };
         assert_eq!(end(ExitStatus::exited(3), None), "exited with code 3 after 1.2 seconds");
         assert_eq!(
             end(ExitStatus::signaled(15), Some(EndedBy::Request)),

@@ -7,5 +7,6 @@ mod selector;
 mod tool;
 mod url;
 
+pub(crate) use selector::scheme;
 pub use tool::ReadTool;
-pub use url::{UrlContent, UrlReader};
+pub use url::{LineSuffix, ReadHow, SessionUrls, UrlContent, UrlReader, UrlSource, UrlWritten};

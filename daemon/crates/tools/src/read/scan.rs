@@ -116,26 +116,25 @@ impl Scan {
         // Skip lines before the wanted ones.
         if self.feeds < self.range.start {
             let missing = self.range.start - self.feeds;
-            let Some(end) = nth_feed(chunk, missing) else {
-                self.feeds += count_feeds(chunk);
-                return;
-            };
+            match find_feed(chunk, missing) {
+                Ok(end) => chunk = &chunk[end + 1..],
+                Err(feeds) => return self.feeds += feeds,
+            }
             self.feeds += missing;
-            chunk = &chunk[end + 1..];
         }
         // Keep the wanted lines, up to the line feed that ends the last one.
         let end = self.range.limit.map(|limit| self.range.start.saturating_add(limit));
         if end.is_none_or(|end| self.feeds < end) {
-            let feed = end.and_then(|end| nth_feed(chunk, end - self.feeds));
+            let feed = end.and_then(|end| find_feed(chunk, end - self.feeds).ok());
             let (wanted, rest) = chunk.split_at(feed.unwrap_or(chunk.len()));
-            self.keep(wanted);
-            self.feeds += count_feeds(wanted);
+            self.feeds += self.keep(wanted);
             chunk = rest;
         }
         self.feeds += count_feeds(chunk);
     }
 
-    fn keep(&mut self, wanted: &[u8]) {
+    /// Takes some of the wanted lines. Returns the number of their line feeds.
+    fn keep(&mut self, wanted: &[u8]) -> u64 {
         // A text is never shorter than its bytes, so this many reach or pass the limit.
         let room = (self.limits.bytes + 1).saturating_sub(self.kept.len());
         self.kept.extend_from_slice(&wanted[..wanted.len().min(room)]);
@@ -143,8 +142,10 @@ impl Scan {
             let line = memchr::memchr(b'\n', wanted).unwrap_or(wanted.len());
             self.first_line.add(&wanted[..line]);
         }
-        self.wanted_feeds += count_feeds(wanted);
+        let feeds = count_feeds(wanted);
+        self.wanted_feeds += feeds;
         self.wanted.add(wanted);
+        feeds
     }
 
     fn finish(self) -> Selection {
@@ -159,10 +160,24 @@ impl Scan {
     }
 }
 
-/// The position of the `n`th line feed of `chunk`, from 1.
-fn nth_feed(chunk: &[u8], n: u64) -> Option<usize> {
-    let before = usize::try_from(n.checked_sub(1)?).ok()?;
-    memchr::memchr_iter(b'\n', chunk).nth(before)
+/// The position of the `n`th line feed of `chunk`, from 1, or the number of its line feeds if these are fewer.
+///
+/// Counting many bytes takes much less than finding each line feed among them.
+fn find_feed(chunk: &[u8], n: u64) -> Result<usize, u64> {
+    /// Bytes that are counted at once.
+    const BLOCK: usize = 4096;
+    let mut before = 0;
+    for (start, block) in (0..).step_by(BLOCK).zip(chunk.chunks(BLOCK)) {
+        let feeds = count_feeds(block);
+        if n > before && n - before <= feeds {
+            let at = memchr::memchr_iter(b'\n', block).zip(before + 1..).find(|(_, number)| *number == n);
+            if let Some((at, _)) = at {
+                return Ok(start + at);
+            }
+        }
+        before += feeds;
+    }
+    Err(before)
 }
 
 fn count_feeds(chunk: &[u8]) -> u64 {

@@ -10,12 +10,23 @@ pub(super) struct LineRange {
     pub(super) count: Option<u64>,
 }
 
-/// The URL without its selectors, and the lines that they ask for: none for `:raw` alone, which means all. `None` where it has none.
-pub(super) fn split(url: &str) -> Option<(&str, Vec<LineRange>)> {
-    let (mut rest, mut ranges, mut has_some) = (url, Vec::new(), false);
+/// A URL without its selectors, and what they ask for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Selected<'a> {
+    pub(super) url: &'a str,
+    /// The lines: none for `:raw` alone, which means all.
+    pub(super) ranges: Vec<LineRange>,
+    /// Whether the content is wanted as it is.
+    pub(super) raw: bool,
+}
+
+/// A URL taken apart; `None` where it has no selectors.
+pub(super) fn split(url: &str) -> Option<Selected<'_>> {
+    let (mut rest, mut ranges, mut has_some, mut raw) = (url, Vec::new(), false, false);
     while let Some((before, selector)) = rest.rsplit_once(':') {
         if selector == "raw" {
             // Files are shown as they are in any case.
+            raw = true;
         } else if let Some(found) = parse(selector).filter(|_| ranges.is_empty()) {
             ranges = found;
         } else {
@@ -24,7 +35,7 @@ pub(super) fn split(url: &str) -> Option<(&str, Vec<LineRange>)> {
         (rest, has_some) = (before, true);
     }
     // The scheme itself ends with a colon.
-    (has_some && !rest.is_empty()).then_some((rest, ranges))
+    (has_some && !rest.is_empty()).then_some(Selected { url: rest, ranges, raw })
 }
 
 fn parse(selector: &str) -> Option<Vec<LineRange>> {
@@ -53,7 +64,7 @@ fn range(text: &str) -> Option<LineRange> {
 }
 
 /// The scheme of a path that looks like a URL, but for `file`, which names a path.
-pub(super) fn scheme(path: &str) -> Option<&str> {
+pub(crate) fn scheme(path: &str) -> Option<&str> {
     let (scheme, _) = path.split_once("://")?;
     let begins = scheme.starts_with(|letter: char| letter.is_ascii_alphabetic());
     let is_plain =
@@ -64,6 +75,10 @@ pub(super) fn scheme(path: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn expected_raw(url: &str) -> bool {
+        url.contains(":raw")
+    }
 
     #[test]
     fn selectors_stand_behind_the_name() {
@@ -87,7 +102,9 @@ mod tests {
             ("n:3:4", Some(("n:3", vec![of(4, None)]))),
             ("n:18446744073709551616", None),
         ] {
-            assert_eq!(split(url), expected, "{url}");
+            let found = split(url).map(|found| (found.url, found.ranges));
+            assert_eq!(found, expected, "{url}");
+            assert_eq!(split(url).is_some_and(|found| found.raw), expected_raw(url), "{url}");
         }
     }
 

@@ -19,8 +19,8 @@ use super::{
     image,
     open::open,
     scan::{Range, Scanned, Selection, scan},
-    selector::{LineRange, scheme, split},
-    url::UrlReader,
+    selector::{LineRange, Selected, scheme, split},
+    url::{LineSuffix, ReadHow, SessionUrls},
 };
 use crate::{
     arguments, blocking, errno,
@@ -28,6 +28,7 @@ use crate::{
     kernel,
     limits::{MAX_BYTES, MAX_LINES, MAX_SIZE},
     operations::{FileHost, FileSystem, LocalHost, OpenFile},
+    output_meta::OutputMeta,
     session_folder::{SessionFolder, Use, own_file},
     truncate::{TextLimits, format_size},
 };
@@ -38,7 +39,7 @@ pub struct ReadTool {
     host: Arc<dyn FileHost>,
     artifacts: Option<ArtifactFolder>,
     own: Option<SessionFolder>,
-    urls: Vec<Arc<dyn UrlReader>>,
+    urls: SessionUrls,
 }
 
 impl ReadTool {
@@ -50,7 +51,7 @@ impl ReadTool {
             host: Arc::new(LocalHost),
             artifacts: None,
             own: None,
-            urls: Vec::new(),
+            urls: SessionUrls::default(),
         }
     }
 
@@ -70,33 +71,33 @@ impl ReadTool {
 }
 
 /// The prefix of an artifact's path; its id follows.
-const ARTIFACT: &str = "artifact://";
+const ARTIFACT_URL: &str = "artifact://";
 
 impl ReadTool {
     /// Whether lines can be asked for behind a path.
     fn takes_lines(&self, path: &str) -> bool {
-        [ARTIFACT, LOCAL_URL].iter().any(|start| path.starts_with(start))
-            || self.urls.iter().any(|urls| urls.takes_lines() && path.starts_with(urls.start()))
+        [ARTIFACT_URL, LOCAL_URL].iter().any(|start| path.starts_with(start))
+            || self.urls.find(path).is_some_and(|(urls, _)| urls.takes_lines())
     }
 
-    /// Reads one file or URL.
+    /// Reads one file or URL; `raw` is for URLs that know more than one form of a content.
     async fn read_one(
         &self,
         mut arguments: ReadArguments,
+        raw: bool,
         invocation: &Invocation,
     ) -> Result<ToolResult, ToolError> {
         let Invocation { cancel, images, sees_images, cwd, .. } = invocation;
         let stop = cancel.clone();
-        for urls in &self.urls {
-            if let Some(rest) = arguments.path.strip_prefix(urls.start()) {
-                let content = urls.read(rest, cancel).await?;
-                let found = blocking::run(move || select(content.as_slice(), &arguments, &stop)).await?;
-                return shown(found, cancel, images, *sees_images).await;
-            }
+        if let Some((urls, rest)) = self.urls.find(&arguments.path) {
+            let how = ReadHow { raw, continues: arguments.offset.is_some() || arguments.limit.is_some() };
+            let content = urls.read_as(rest, how, cancel).await?;
+            let found = blocking::run(move || select(content.as_slice(), &arguments, &stop)).await?;
+            return shown(found, cancel, images, *sees_images).await;
         }
         let mut host = Arc::clone(&self.host);
         let mut unknown = None;
-        let path = if let Some(id) = arguments.path.strip_prefix(ARTIFACT) {
+        let path = if let Some(id) = arguments.path.strip_prefix(ARTIFACT_URL) {
             let path = self.artifact(id).await?;
             // The file is on this machine, wherever the tools work; messages must name it.
             arguments.path = path.display().to_string();
@@ -120,9 +121,8 @@ impl ReadTool {
     }
 
     fn unknown_scheme(&self, scheme: &str) -> ToolError {
-        let own = [ARTIFACT, LOCAL_URL].into_iter().map(str::to_owned);
-        let mut known: Vec<String> =
-            own.chain(self.urls.iter().map(|urls| urls.start().to_owned())).collect();
+        let own = [ARTIFACT_URL, LOCAL_URL].into_iter().map(str::to_owned);
+        let mut known: Vec<String> = own.chain(self.urls.starts(false)).collect();
         known.sort();
         ToolError(format!("Unknown URL scheme: {scheme}://. read knows {}.", known.join(", ")))
     }
@@ -141,9 +141,9 @@ impl ReadTool {
         self
     }
 
-    /// Sets the readers of URLs that are no files, each of one scheme.
+    /// Sets the URLs that are no files.
     #[must_use]
-    pub fn with_urls(mut self, urls: Vec<Arc<dyn UrlReader>>) -> Self {
+    pub fn with_urls(mut self, urls: SessionUrls) -> Self {
         self.urls = urls;
         self
     }
@@ -230,40 +230,66 @@ impl Tool for ReadTool {
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
         Box::pin(async move {
             let arguments: ReadArguments = arguments::parse(invocation.arguments.clone())?;
-            let Some((url, ranges)) =
-                self.takes_lines(&arguments.path).then(|| split(&arguments.path)).flatten()
-            else {
-                return self.read_one(arguments, &invocation).await;
-            };
-            // A name that ends like a selector comes first.
-            let whole = self.read_one(arguments.clone(), &invocation).await;
-            if whole.is_ok() {
-                return whole;
-            }
-            if arguments.offset.is_some() || arguments.limit.is_some() {
-                return Err(ToolError(format!(
-                    "{} names lines itself: leave out offset and limit.",
-                    arguments.path
-                )));
-            }
-            let all = [LineRange { first: 1, count: None }];
-            let ranges = if ranges.is_empty() { &all[..] } else { &ranges };
-            let mut parts = Vec::with_capacity(ranges.len());
-            for LineRange { first, count } in ranges {
-                let arguments = ReadArguments {
-                    path: url.to_owned(),
-                    // Lines are counted in floating point by models, too.
-                    offset: Some(*first as f64),
-                    limit: count.map(|count| count as f64),
-                };
-                parts.push(self.read_one(arguments, &invocation).await?);
-            }
-            Ok(joined(parts))
+            let meta = OutputMeta { internal_source: self.url(&arguments.path), ..OutputMeta::default() };
+            let read = self.read_lines(arguments, &invocation).await?;
+            Ok(ToolResult { details: meta.with(read.details), ..read })
         })
     }
 
     fn prepares_images(&self) -> bool {
         true
+    }
+}
+
+impl ReadTool {
+    /// The path, if it is a URL that is no file's name.
+    fn url(&self, path: &str) -> Option<String> {
+        let own = [ARTIFACT_URL, LOCAL_URL].iter().any(|start| path.starts_with(start));
+        (own || self.urls.find(path).is_some()).then(|| path.to_owned())
+    }
+
+    /// Reads what the path names, or the lines of it that follow its name.
+    async fn read_lines(
+        &self,
+        arguments: ReadArguments,
+        invocation: &Invocation,
+    ) -> Result<ToolResult, ToolError> {
+        let Some(Selected { url, ranges, raw }) =
+            self.takes_lines(&arguments.path).then(|| split(&arguments.path)).flatten()
+        else {
+            return self.read_one(arguments, false, invocation).await;
+        };
+        match self.urls.find(url).map_or(LineSuffix::IfMissing, |(urls, rest)| urls.line_suffix(rest)) {
+            LineSuffix::Never => return self.read_one(arguments, false, invocation).await,
+            LineSuffix::Always => {}
+            LineSuffix::IfMissing => {
+                // A name that ends like a selector comes first.
+                let whole = self.read_one(arguments.clone(), false, invocation).await;
+                if whole.is_ok() {
+                    return whole;
+                }
+            }
+        }
+        if arguments.offset.is_some() || arguments.limit.is_some() {
+            return Err(ToolError(format!(
+                "{} names lines itself: leave out offset and limit.",
+                arguments.path
+            )));
+        }
+        if ranges.is_empty() {
+            return self.read_one(ReadArguments { path: url.to_owned(), ..arguments }, raw, invocation).await;
+        }
+        let mut parts = Vec::with_capacity(ranges.len());
+        for LineRange { first, count } in &ranges {
+            let arguments = ReadArguments {
+                path: url.to_owned(),
+                // Lines are counted in floating point by models, too.
+                offset: Some(*first as f64),
+                limit: count.map(|count| count as f64),
+            };
+            parts.push(self.read_one(arguments, raw, invocation).await?);
+        }
+        Ok(joined(parts))
     }
 }
 

@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 /// No call in these tests takes longer.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-struct Bench {
+pub(crate) struct Bench {
     tool: BashTool,
-    group: ProcessGroup,
-    dir: tempfile::TempDir,
+    pub(crate) group: ProcessGroup,
+    pub(crate) dir: tempfile::TempDir,
     updates: Arc<Mutex<Vec<ToolResult>>>,
-    cancel: CancellationToken,
+    pub(crate) cancel: CancellationToken,
 }
 
 impl Bench {
@@ -31,7 +31,7 @@ impl Bench {
         Self::with(|_, _| {})
     }
 
-    fn with(change: impl FnOnce(&mut LocalShell, &mut BashOptions)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut LocalShell, &mut BashOptions)) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let program = PathBuf::from(env!("CARGO_BIN_EXE_agentd-tools-test-guard"));
         let group = Launcher::new(GuardCommand { program, args: Vec::new() }).group();
@@ -77,11 +77,11 @@ impl Bench {
         timeout(TIME_LIMIT, self.tool.execute(invocation)).await.expect("a call that ends")
     }
 
-    async fn call(&self, arguments: Value) -> Result<ToolResult, ToolError> {
+    pub(crate) async fn call(&self, arguments: Value) -> Result<ToolResult, ToolError> {
         self.call_in(self.dir.path(), arguments).await
     }
 
-    async fn run(&self, command: &str) -> Result<ToolResult, ToolError> {
+    pub(crate) async fn run(&self, command: &str) -> Result<ToolResult, ToolError> {
         self.call(json!({ "command": command })).await
     }
 
@@ -95,7 +95,7 @@ impl Bench {
     }
 }
 
-fn text(result: &ToolResult) -> &str {
+pub(crate) fn text(result: &ToolResult) -> &str {
     result.content[0].as_text().expect("text")
 }
 

@@ -84,6 +84,7 @@ impl Bench {
         let group = launcher.group();
         let host = SshHost::new(SshOptions {
             target: format!("box:{}", base.join(folder).display()).parse().expect("a target"),
+            arguments: Vec::new(),
             connections: launcher.group(),
             commands: group.clone(),
             env: env.into(),

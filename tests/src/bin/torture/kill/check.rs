@@ -252,7 +252,8 @@ pub(crate) fn look(
                 // A copy from the middle of a turn has calls that were not run for it; with an intent log beside it, the
                 // disk was made to fail, and crash recovery is still to come.
                 let is_copy = after.header["parentSession"].is_string();
-                if !is_copy && !path.with_extension("ledger").exists() {
+                let intent_log = fs::metadata(path.with_extension("ledger"));
+                if !is_copy && intent_log.map_or(true, |about| about.len() == 0) {
                     report("every call has a result", open_calls.join(", "));
                 }
             }

@@ -53,13 +53,18 @@ pub(super) fn body(
         mark_cached(&mut system, &mut tools, &mut messages, compat, control);
     }
     let has_tools = !tools.is_empty();
+    let mut fields = fields(compat, thinking);
+    // A model that thinks refuses to be told which tool to call.
+    if let Some(name) = request.forced_tool.as_ref().filter(|_| has_tools && !thinking.is_on()) {
+        fields.insert("tool_choice".into(), json!({ "type": "tool", "name": name }));
+    }
     let body = RequestBody {
         model: &model.id,
         max_tokens: thinking.max_tokens(),
         system,
         tools,
         messages,
-        fields: fields(compat, thinking),
+        fields,
         sampling_params: accepted_sampling_params(request, compat, thinking),
     };
     Ok(Encoded { json: serde_json::to_vec(&body).map(Bytes::from)?, has_tools })

@@ -111,8 +111,12 @@ pub(super) enum SystemBlock<'a> {
 
 /// The tools that the model can call; never empty.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct ToolConfig<'a> {
     pub(super) tools: Vec<Tool<'a>>,
+    /// The tool that has to be called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<Value>,
 }
 
 /// A tool.

@@ -74,11 +74,18 @@ pub(super) fn body(request: &Request) -> Result<Bytes, serde_json::Error> {
     if let Some(point) = cache_point(request, &traits) {
         mark(&mut system, &mut messages, point);
     }
+    let mut tool_config = tool_config(&transcript.tools, &transcript.turns, &traits);
+    // Other models than these refuse the choice, and a Claude that thinks does.
+    let takes_choice = (traits.claude && thinking.fields.is_empty()) || traits.nova;
+    if let Some(config) = tool_config.as_mut().filter(|_| takes_choice && !transcript.tools.is_empty()) {
+        let forced = request.forced_tool.as_ref();
+        config.tool_choice = forced.map(|name| json!({ "tool": { "name": name } }));
+    }
     let mut body = RequestBody {
         messages,
         system,
         inference_config: Map::new(),
-        tool_config: tool_config(&transcript.tools, &transcript.turns, &traits),
+        tool_config,
         additional_model_request_fields: thinking.fields,
         others: Map::new(),
     };
@@ -155,7 +162,7 @@ pub(super) fn tool_config<'a>(
             }
         }
     }
-    (!tools.is_empty()).then_some(ToolConfig { tools })
+    (!tools.is_empty()).then_some(ToolConfig { tools, tool_choice: None })
 }
 
 /// The names of the tools that were called, in the order of the calls.

@@ -83,11 +83,22 @@ pub(super) fn body(request: &Request) -> Result<Bytes, serde_json::Error> {
         contents: contents(&transcript.turns, &family),
         system_instruction: prompt.map(|text| Content { role: "user", parts: vec![ContentPart::text(text)] }),
         tools,
-        tool_config: is_strict.then(|| json!({ "functionCallingConfig": { "mode": "VALIDATED" } })),
+        tool_config: tool_config(request, &transcript.tools, is_strict),
         generation_config,
         configured,
     };
     serde_json::to_vec(&body).map(Bytes::from)
+}
+
+/// How tools are to be called.
+fn tool_config(request: &Request, tools: &[Arc<ToolSpec>], is_strict: bool) -> Option<Value> {
+    let forced = request.forced_tool.as_ref().filter(|_| !tools.is_empty());
+    let calling = match forced {
+        Some(name) => json!({ "mode": "ANY", "allowedFunctionNames": [name] }),
+        None if is_strict => json!({ "mode": "VALIDATED" }),
+        None => return None,
+    };
+    Some(json!({ "functionCallingConfig": calling }))
 }
 
 /// The tools, and whether any of them asks for constrained arguments.

@@ -55,6 +55,9 @@ pub(super) fn body(request: &Request) -> Result<Bytes, serde_json::Error> {
     if let Some(key) = cache_key(request) {
         set("prompt_cache_key", json!(key));
     }
+    if let Some(name) = request.forced_tool.as_ref().filter(|_| !transcript.tools.is_empty()) {
+        fields.insert("tool_choice".to_owned(), json!({ "type": "function", "function": { "name": name } }));
+    }
     let body = RequestBody {
         model: &model.id,
         messages: messages(&transcript.prompt, &transcript.turns),

@@ -59,6 +59,9 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_js
         fields.insert(compat.max_tokens_field.clone(), json!(tokens));
     }
     fields.extend(thinking::fields(model, compat, request.thinking_level, &request.thinking_budgets, limit));
+    if let Some(name) = request.forced_tool.as_ref().filter(|_| tools.is_some()) {
+        fields.insert("tool_choice".into(), json!({ "type": "function", "function": { "name": name } }));
+    }
     if compat.zai_tool_stream && tools.is_some() {
         fields.insert("tool_stream".into(), json!(true));
     }

@@ -65,6 +65,9 @@ pub(in crate::providers) fn body(request: &Request, compat: &Compat) -> Result<B
     {
         fields.insert("max_output_tokens".into(), json!(tokens.max(MIN_OUTPUT_TOKENS)));
     }
+    if let Some(name) = request.forced_tool.as_ref().filter(|_| !transcript.tools.is_empty()) {
+        fields.insert("tool_choice".into(), json!({ "type": "function", "name": name }));
+    }
     let mut sampling_params = sampling_params(request);
     if is_signed_in(model, &request.credentials) {
         for name in REFUSED_WHEN_SIGNED_IN {

@@ -114,13 +114,18 @@ impl ProjectBounds {
     /// The project around a working directory. Looks at folders; blocks.
     #[must_use]
     pub fn around(cwd: &Path, environment: &Environment) -> Self {
-        let cwd = canonical(cwd);
         let home = environment.non_empty("HOME").map(|home| canonical(Path::new(home)));
+        Self::around_real(&canonical(cwd), home.as_deref())
+    }
+
+    /// The same for a working directory and a home directory without symbolic links.
+    #[must_use]
+    pub fn around_real(cwd: &Path, home: Option<&Path>) -> Self {
         let repository = cwd.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok());
         // The home directory is no project, though it may be a repository: a link that stays in it can lead to any secret.
-        let is_project = |root: &&Path| home.as_ref().is_none_or(|home| !home.starts_with(root));
-        let root = repository.filter(is_project).unwrap_or(&cwd).to_path_buf();
-        Self { owner: owner(&root, &cwd), root }
+        let is_project = |root: &&Path| home.is_none_or(|home| !home.starts_with(root));
+        let root = repository.filter(is_project).unwrap_or(cwd).to_path_buf();
+        Self { owner: owner(&root, cwd), root }
     }
 }
 

@@ -50,12 +50,17 @@ fn sample(keys: &[String]) -> Value {
         "keep",
         "never",
         "after-gap",
+        "accept-new",
+        "warm",
+        "ai",
     ];
-    let mut candidates: Vec<Value> = vec![json!(7), json!(7.5), json!(true), json!(["planted"])];
+    let mut candidates: Vec<Value> =
+        vec![json!(7), json!(7.5), json!(true), json!(["planted"]), json!(["brave"])];
     candidates.extend(words.map(Value::from));
     candidates.extend([
         json!({"planted/model": "high"}),
         json!({"planted/model": {"enabled": false}}),
+        json!({"brave": "planted"}),
         json!({}),
         json!([{"tool": "planted", "action": "deny"}]),
     ]);

@@ -2,6 +2,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, SHARE_ENV, Worker } from "node:worker_threads";
 import type { DaemonRecord } from "../protocol/records.ts";
 import { isObject } from "../protocol/records.ts";
+import type { HostLink, Sorter } from "./host_link.ts";
 import { COUNTER, COUNTERS, type Descriptors, type FromWorker, kib, MAX_UNWRITTEN_KIB, type ToWorker, type WorkerStart } from "./shared.ts";
 
 /** Longest time that the end of the process waits for unwritten lines. */
@@ -16,10 +17,7 @@ export interface LinkEvents {
   onViolation(message: string): void;
 }
 
-/** Decides about a record that came in during a wait: taken now, the awaited one, or left for the event loop. */
-export type Sorter = (record: DaemonRecord) => "taken" | "awaited" | "later";
-
-export class Link {
+export class Link implements HostLink {
   private readonly counters = new Int32Array(new SharedArrayBuffer(COUNTERS * 4));
   private readonly port: MessagePort;
   private events: LinkEvents | undefined;

@@ -49,13 +49,13 @@ export class Contexts {
     return {
       get ui() {
         core();
-        return parts.ui;
+        return (host.binding?.ui as Ui | undefined) ?? parts.ui;
       },
       get mode() {
-        return core().mode ?? host.hello.mode;
+        return host.binding?.mode ?? core().mode ?? host.hello.mode;
       },
       get hasUI() {
-        return core().hasUI ?? host.hello.hasUI;
+        return host.binding?.ui !== undefined || (core().hasUI ?? host.hello.hasUI);
       },
       get cwd() {
         return core().cwd ?? host.hello.cwd;

@@ -1,16 +1,24 @@
 /** What the extension layer needs of the host. */
 import type { Callbacks } from "../host/callbacks.ts";
 import type { Mirror } from "../host/mirror.ts";
+import type { Scopes } from "../host/scope.ts";
 import type { JsonObject } from "../protocol/records.ts";
 import type { CallOptions, Hello } from "../services.ts";
 import type { EventBus } from "./event_bus.ts";
 import type { Extension } from "./extension.ts";
 import type { Generation } from "./generation.ts";
 
+/** How a session that an extension has opened is shown. */
+export interface Binding {
+  mode: string;
+  /** Takes what its extensions show and ask. */
+  ui?: unknown;
+}
+
 /** In whose name something is done. `ext` is absent for code of no extension of this epoch. */
 export interface Actor {
   generation: Generation;
-  ext: string | undefined;
+  readonly ext: string | undefined;
   extension?: Extension;
 }
 
@@ -19,6 +27,9 @@ export interface HostPort {
   readonly mirror: Mirror;
   readonly callbacks: Callbacks;
   readonly bus: EventBus;
+  readonly scopes: Scopes;
+  /** What the opener of the session has bound its extensions to; absent for the session of the process. */
+  readonly binding: Binding | undefined;
   /** The theme of `ctx.ui.theme`. */
   readonly theme: unknown;
   call(actor: Actor, method: string, params: object, opts?: CallOptions): Promise<unknown>;
@@ -31,5 +42,12 @@ export interface HostPort {
 }
 
 export function actorOf(extension: Extension): Actor {
-  return { generation: extension.generation, ext: extension.id, extension };
+  // The id is known once the daemon has said it, which can be after the factory.
+  return {
+    generation: extension.generation,
+    get ext() {
+      return extension.id;
+    },
+    extension,
+  };
 }

@@ -3,7 +3,7 @@ import type { Contexts } from "../extension/context.ts";
 import type { Generation, Handler } from "../extension/generation.ts";
 import { actorOf } from "../extension/port.ts";
 import type { Callbacks } from "../host/callbacks.ts";
-import { runInScope, type Scope } from "../host/scope.ts";
+import type { Scope, Scopes } from "../host/scope.ts";
 import { messageOf, stackOf } from "../protocol/errors.ts";
 import { type DaemonRecord, type JsonObject, listField, objectField } from "../protocol/records.ts";
 import { deliver, type Delivery, type DeliveryState } from "./delivery.ts";
@@ -24,6 +24,7 @@ export class Hooks {
     private readonly state: DeliveryState,
     private readonly contexts: Contexts,
     private readonly callbacks: Callbacks,
+    private readonly scopes: Scopes,
   ) {}
 
   serve(generation: Generation, request: DaemonRecord, signal: AbortSignal): Promise<{ returns: Returned[] }> {
@@ -54,7 +55,7 @@ export class Hooks {
     if (id !== undefined) scope.within = id;
     try {
       const ctx = this.contextFor(handler, delivery);
-      const value = await runInScope(scope, () => handler.run(delivery.event, ctx));
+      const value = await this.scopes.run(scope, () => handler.run(delivery.event, ctx));
       const encoded = this.encode(handler, delivery, value, generation.epoch);
       if (encoded !== undefined) returned.value = encoded;
     } catch (error) {

@@ -47,6 +47,11 @@ export class Callbacks {
     return entry;
   }
 
+  /** The daemon has given an extension its id. */
+  rename(from: string, to: string): void {
+    for (const entry of this.entries.values()) if (entry.ext === from) entry.ext = to;
+  }
+
   forget(cb: number): void {
     this.entries.delete(cb);
   }

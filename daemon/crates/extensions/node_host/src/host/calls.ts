@@ -1,10 +1,10 @@
 /** Calls of the host to the daemon, asynchronous and blocking. */
-import type { Link } from "../connection/link.ts";
+import type { HostLink } from "../connection/host_link.ts";
 import { CallError, errorOf } from "../protocol/errors.ts";
 import type { DaemonRecord, JsonObject, ResultRecord } from "../protocol/records.ts";
 import type { CallOptions } from "../services.ts";
 import type { Outbound } from "./outbound.ts";
-import { currentScope } from "./scope.ts";
+import type { Scopes } from "./scope.ts";
 
 /** In whose name a call is made. */
 export interface Caller {
@@ -25,10 +25,11 @@ export class Calls {
   private syncCallMs = 5000;
 
   constructor(
-    private readonly link: Link,
+    private readonly link: HostLink,
     private readonly out: Outbound,
     /** Takes a patch that came in during a blocking call; false: not a patch. */
     private readonly takePatch: (record: DaemonRecord) => boolean,
+    private readonly scopes: Scopes,
   ) {}
 
   setSyncCallMs(milliseconds: number): void {
@@ -90,7 +91,7 @@ export class Calls {
 
   private record(id: number, caller: Caller, method: string, params: object): JsonObject {
     const record: JsonObject = { id, type: "call", epoch: caller.epoch };
-    const scope = currentScope();
+    const scope = this.scopes.current();
     const ext = caller.ext ?? scope?.ext;
     if (ext !== undefined) record["ext"] = ext;
     record["method"] = method;

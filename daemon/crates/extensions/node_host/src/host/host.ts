@@ -1,26 +1,29 @@
 /** The host: owns the state of the process and answers the daemon's requests. */
-import type { Link } from "../connection/link.ts";
+import { Channels } from "../connection/channel.ts";
+import type { HostLink } from "../connection/host_link.ts";
 import { Contexts } from "../extension/context.ts";
 import { EventBus } from "../extension/event_bus.ts";
+import type { ExtensionSource } from "../extension/extension.ts";
 import { Generation } from "../extension/generation.ts";
-import type { Actor, HostPort } from "../extension/port.ts";
+import type { Actor, Binding, HostPort } from "../extension/port.ts";
 import { ProviderRegistrar } from "../extension/providers.ts";
 import { STALE } from "../extension/texts.ts";
 import { Hooks } from "../hooks/serve.ts";
 import type { DeliveryState } from "../hooks/delivery.ts";
-import { Loader } from "../loader/loader.ts";
+import { Loader, type LoadReport } from "../loader/loader.ts";
 import type { ModuleTable } from "../loader/jiti.ts";
 import type { UnavailableNames } from "../loader/missing.ts";
 import { MessageStore } from "../messages/store.ts";
 import { CallError, errorRecord, messageOf, stackOf } from "../protocol/errors.ts";
 import { type DaemonRecord, isObject, type JsonObject, type ResultRecord } from "../protocol/records.ts";
-import type { CallOptions, Hello, HostServices } from "../services.ts";
+import type { AgentHost, AgentPlace, CallOptions, Hello, HostServices } from "../services.ts";
 import { Callbacks } from "./callbacks.ts";
 import { type Caller, Calls } from "./calls.ts";
 import { Mirror } from "./mirror.ts";
 import { Outbound } from "./outbound.ts";
 import { Requests } from "./requests.ts";
-import { currentScope } from "./scope.ts";
+import { AgentSessions } from "./agent_sessions.ts";
+import { Scopes } from "./scope.ts";
 import { serve } from "./serve.ts";
 
 /** What extensions import, made by the other half of the host. */
@@ -31,10 +34,16 @@ export interface ModuleFactories {
   unavailable(): UnavailableNames;
   /** The messages that a model sees of these. */
   convertToLlm(messages: unknown[]): unknown[];
+  /** The host of an agent of an extension. */
+  createAgentHost(parent: Host, place: AgentPlace): AgentHost;
 }
 
 export class Host implements HostPort {
-  readonly bus = new EventBus();
+  readonly bus: EventBus;
+  readonly scopes = new Scopes();
+  readonly channels: Channels;
+  readonly agents: AgentSessions;
+  binding: Binding | undefined;
   readonly callbacks = new Callbacks();
   readonly requests = new Requests();
   readonly registrar = new ProviderRegistrar(this);
@@ -48,24 +57,28 @@ export class Host implements HostPort {
   loader!: Loader;
   /** The epoch that lives; absent before the first load and between `unload` and the next. */
   generation: Generation | undefined;
-  private greeting: Hello | undefined;
+  protected greeting: Hello | undefined;
   private nextH = 1;
   private modules: ModuleTable | undefined;
 
   constructor(
-    link: Link,
-    private readonly factories: ModuleFactories,
+    link: HostLink,
+    readonly factories: ModuleFactories,
+    bus: EventBus = new EventBus(),
   ) {
+    this.bus = bus;
     this.out = new Outbound(link);
     this.mirror = new Mirror((topic, etag) => this.read(topic, etag));
-    this.calls = new Calls(link, this.out, (record) => this.mirror.apply(record));
+    this.channels = new Channels(link, (record) => this.takePatch(record));
+    this.agents = new AgentSessions(this);
+    this.calls = new Calls(link, this.out, (record) => this.takePatch(record), this.scopes);
     const state: DeliveryState = {
       store: this.messages,
       partial: undefined,
       renderPrompt: (options) => this.renderPrompt(options),
       boundaryContext: (event, drafts) => this.boundaryContext(event, drafts),
     };
-    this.hooks = new Hooks(state, this.contexts, this.callbacks);
+    this.hooks = new Hooks(state, this.contexts, this.callbacks, this.scopes);
   }
 
   get hello(): Hello {
@@ -77,12 +90,23 @@ export class Host implements HostPort {
     this.greeting = hello;
     this.out.setMaxLineBytes(hello.limits.maxLineBytes);
     this.calls.setSyncCallMs(hello.limits.syncCallMs);
+    this.prepare(hello);
+  }
+
+  /** Makes what depends on where the host is. */
+  protected prepare(hello: Hello): void {
+    if (this.loader !== undefined) return;
     this.theme = this.factories.createTheme(hello.ansi);
     this.loader = new Loader(this, this.registrar, {
       modules: () => this.moduleTable(),
       unavailable: () => this.factories.unavailable(),
       cacheDir: hello.cacheDir,
     });
+  }
+
+  /** Takes a patch of a mirror, of a channel too; false: the record is another one. */
+  takePatch(record: DaemonRecord): boolean {
+    return this.mirror.apply(record) || this.channels.takePatchOf(record);
   }
 
   /** Takes the next record of the daemon. */
@@ -107,6 +131,32 @@ export class Host implements HostPort {
       this.generation = new Generation(epoch);
     }
     return this.generation;
+  }
+
+  /** Answers a request of `shutdown`. */
+  shutDown(): void {
+    // The process ends after the answer is written.
+    setImmediate(() => process.exit(0));
+  }
+
+  /** Whether its session was opened by an extension of this process. */
+  get isNested(): boolean {
+    return false;
+  }
+
+  load(generation: Generation, source: ExtensionSource, within: number | undefined): Promise<LoadReport> {
+    return this.loader.load(generation, source, this.hello.cwd, within);
+  }
+
+  /** All extensions of a request are loaded. */
+  loaded(): void {}
+
+  /** Actions are legal from here on. */
+  hasBound(): void {}
+
+  /** Whether handlers of an event are run when the daemon asks for it. */
+  hears(_event: string): boolean {
+    return true;
   }
 
   unload(epoch: number): void {
@@ -149,7 +199,7 @@ export class Host implements HostPort {
     const record: JsonObject = { type: "error", event: "uncaught", message: messageOf(error), stack: stackOf(error) };
     const epoch = this.generation?.epoch ?? this.greeting?.epoch;
     if (epoch !== undefined) record["epoch"] = epoch;
-    record["ext"] = currentScope()?.ext ?? "<host>";
+    record["ext"] = this.scopes.current()?.ext ?? "<host>";
     try {
       this.out.send(record);
     } catch (failure) {
@@ -171,7 +221,7 @@ export class Host implements HostPort {
 
   /** Takes a note; some have the id of what they belong to. False: not a note that this host knows. */
   private takeNote(record: DaemonRecord): boolean {
-    if (this.mirror.apply(record)) return true;
+    if (this.takePatch(record) || this.channels.receive(record) || this.agents.receive(record)) return true;
     const id = record.id ?? 0;
     switch (record.type) {
       case "cancel":
@@ -221,16 +271,16 @@ export class Host implements HostPort {
     return { ...context, contextMessages, llmMessages: this.factories.convertToLlm(contextMessages) };
   }
 
-  private moduleTable(): ModuleTable {
+  moduleTable(): ModuleTable {
     this.modules ??= this.factories.createModules(this.services());
     return this.modules;
   }
 
-  private services(): HostServices {
+  services(): HostServices {
     const caller = (): Caller => ({ epoch: this.generation?.epoch ?? this.hello.epoch });
     const encode = (params: object): object => {
       const { epoch } = caller();
-      return this.callbacks.encode(params, { ext: currentScope()?.ext, epoch }) as object;
+      return this.callbacks.encode(params, { ext: this.scopes.current()?.ext, epoch }) as object;
     };
     const host = this;
     return {
@@ -251,14 +301,15 @@ export class Host implements HostPort {
           throw withStaleText(error);
         }
       },
-      note: (record) => host.out.send({ epoch: caller().epoch, ext: currentScope()?.ext, ...record }),
+      note: (record) => host.out.send({ epoch: caller().epoch, ext: host.scopes.current()?.ext, ...record }),
       readTopic: (topic) => {
         if (topic === "core") return host.mirror.core;
         if (topic !== "entries") return host.mirror.topic(topic);
         const { header, entries, leafId } = host.mirror.entryStore();
         return { header, entries, leafId };
       },
-      currentExt: () => currentScope()?.ext,
+      currentExt: () => host.scopes.current()?.ext,
+      createAgentHost: (place) => host.agents.create(place),
     };
   }
 }

@@ -1,5 +1,5 @@
 /** Writes records to the daemon, and keeps them within the limits of the connection. */
-import type { Link } from "../connection/link.ts";
+import type { HostLink } from "../connection/host_link.ts";
 import { CallError, errorRecord } from "../protocol/errors.ts";
 import type { ErrorRecord, JsonObject } from "../protocol/records.ts";
 
@@ -7,7 +7,7 @@ export class Outbound {
   /** Until the greeting told it. */
   private maxLineBytes = 1024 * 1024;
 
-  constructor(private readonly link: Link) {}
+  constructor(private readonly link: HostLink) {}
 
   setMaxLineBytes(bytes: number): void {
     this.maxLineBytes = bytes;

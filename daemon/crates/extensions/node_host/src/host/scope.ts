@@ -1,4 +1,8 @@
-/** Which extension's code runs, and for which request of the daemon. */
+/**
+ * Which extension's code runs, and for which request of the daemon.
+ *
+ * Each host has scopes of its own: code that runs for a request of one connection is in no request of another.
+ */
 import { AsyncLocalStorage } from "node:async_hooks";
 
 export interface Scope {
@@ -7,12 +11,14 @@ export interface Scope {
   within?: number;
 }
 
-const storage = new AsyncLocalStorage<Scope>();
+export class Scopes {
+  private readonly storage = new AsyncLocalStorage<Scope>();
 
-export function runInScope<T>(scope: Scope, run: () => T): T {
-  return storage.run(scope, run);
-}
+  run<T>(scope: Scope, run: () => T): T {
+    return this.storage.run(scope, run);
+  }
 
-export function currentScope(): Scope | undefined {
-  return storage.getStore();
+  current(): Scope | undefined {
+    return this.storage.getStore();
+  }
 }

@@ -1,6 +1,6 @@
 /** Requests of the daemon by type. */
 import { CallError } from "../protocol/errors.ts";
-import type { DaemonRecord } from "../protocol/records.ts";
+import { type DaemonRecord, listField, objectField } from "../protocol/records.ts";
 import type { Host } from "./host.ts";
 import { serveBind, serveHello, serveLoad, serveShutdown, serveUnload } from "./serve_life.ts";
 import { serveCommand, serveCompletion, serveShortcut } from "./serve_commands.ts";
@@ -17,7 +17,7 @@ const SERVED: Record<string, Serve> = {
   unload: serveUnload,
   ping: () => null,
   shutdown: serveShutdown,
-  hook: (host, request, signal) => host.hooks.serve(host.living(request), request, signal),
+  hook: serveHook,
   "tool.execute": serveExecute,
   "tool.prepare": servePrepare,
   "tool.reaches": serveReaches,
@@ -35,6 +35,13 @@ const SERVED: Record<string, Serve> = {
   "provider.filter": serveProviderCall,
   "vmodel.route": serveRoute,
 };
+
+function serveHook(host: Host, request: DaemonRecord, signal: AbortSignal): unknown {
+  const generation = host.living(request);
+  const { type } = objectField(request, "event");
+  if (!host.hears(String(type))) return { returns: listField(request, "handlers").map((h) => ({ h })) };
+  return host.hooks.serve(generation, request, signal);
+}
 
 export async function serve(host: Host, request: DaemonRecord, signal: AbortSignal): Promise<unknown> {
   const run = Object.hasOwn(SERVED, request.type) ? SERVED[request.type] : undefined;

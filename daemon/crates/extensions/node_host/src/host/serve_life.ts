@@ -16,7 +16,7 @@ export function serveHello(host: Host, request: DaemonRecord): JsonObject {
     throw new ProtocolError(`This host speaks protocol ${PROTOCOL_VERSION}, not ${String(request["protocol"])}`);
   }
   const hello = readHello(request);
-  setEnvironment(hello);
+  if (!host.isNested) setEnvironment(hello);
   host.greet(hello);
   return {
     protocol: PROTOCOL_VERSION,
@@ -67,9 +67,8 @@ export async function serveLoad(host: Host, request: DaemonRecord): Promise<{ ex
   if (request["clearCache"] === true) host.loader.clear();
   if (isObject(request["flags"])) generation.setFlags(request["flags"]);
   const extensions: LoadReport[] = [];
-  for (const item of listField(request, "extensions")) {
-    extensions.push(await host.loader.load(generation, readSource(item), host.hello.cwd, request.id));
-  }
+  for (const item of listField(request, "extensions")) extensions.push(await host.load(generation, readSource(item), request.id));
+  host.loaded();
   return { extensions };
 }
 
@@ -95,6 +94,7 @@ export function serveBind(host: Host, request: DaemonRecord): null {
   if (isObject(request["flags"])) generation.setFlags(request["flags"]);
   host.mirror.bind(objectField(request, "core"));
   generation.bound = true;
+  host.hasBound();
   return null;
 }
 
@@ -103,8 +103,7 @@ export function serveUnload(host: Host, request: DaemonRecord): null {
   return null;
 }
 
-/** The process ends after the answer is written. */
-export function serveShutdown(): null {
-  setImmediate(() => process.exit(0));
+export function serveShutdown(host: Host): null {
+  host.shutDown();
   return null;
 }

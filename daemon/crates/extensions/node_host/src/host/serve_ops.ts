@@ -6,14 +6,14 @@ import type { EntriesValue } from "../session/entry_store.ts";
 import { SetupSession } from "../session/setup.ts";
 import type { Callback } from "./callbacks.ts";
 import type { Host } from "./host.ts";
-import { runInScope, type Scope } from "./scope.ts";
+import type { Scope } from "./scope.ts";
 
 export async function serveOps(host: Host, request: DaemonRecord, signal: AbortSignal): Promise<unknown> {
   const cb = numberField(request, "cb");
   const callback = host.callbacks.get(cb);
   const args = Array.isArray(request["args"]) ? request["args"] : [];
   if (callback.once) host.callbacks.forget(cb);
-  const value = await runInScope(callbackScope(callback, request), () => runCallback(host, callback, request, args, signal));
+  const value = await host.scopes.run(callbackScope(callback, request), () => runCallback(host, callback, request, args, signal));
   return host.callbacks.encode(value, callback);
 }
 

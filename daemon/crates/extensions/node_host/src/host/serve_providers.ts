@@ -6,13 +6,12 @@ import type { CallOptions } from "../services.ts";
 import type { Callback } from "./callbacks.ts";
 import type { Caller } from "./calls.ts";
 import type { Host } from "./host.ts";
-import { runInScope } from "./scope.ts";
 import { callbackScope, successor, withSignal } from "./serve_ops.ts";
 
 type Run = (...args: unknown[]) => unknown;
 
-function runIn<T>(callback: Callback, request: DaemonRecord, run: (fn: Run) => T): T {
-  return runInScope(callbackScope(callback, request), () => run(callback.run as Run));
+function runIn<T>(host: Host, callback: Callback, request: DaemonRecord, run: (fn: Run) => T): T {
+  return host.scopes.run(callbackScope(callback, request), () => run(callback.run as Run));
 }
 
 /** Calls the daemon about a request that it made. */
@@ -28,7 +27,7 @@ export async function serveStream(host: Host, request: DaemonRecord, signal: Abo
   const callback = host.callbacks.get(numberField(request, "cb"));
   const context = resolveDeep(host.messages, request["context"]);
   const options = { ...optionsOf(request), ...streamHooks(host, callback, request), signal };
-  const stream = (await runIn(callback, request, (run) => run(request["model"], context, options))) as AsyncIterable<JsonObject> & {
+  const stream = (await runIn(host, callback, request, (run) => run(request["model"], context, options))) as AsyncIterable<JsonObject> & {
     result?(): Promise<unknown>;
   };
   let final: unknown;
@@ -97,14 +96,14 @@ export async function serveRefresh(host: Host, request: DaemonRecord, signal: Ab
   const call = callFor(host, callback, request);
   const context: JsonObject = { ...(isObject(request["context"]) ? request["context"] : {}), signal };
   context["publish"] = (update: unknown) => call("provider.publish", { update });
-  const models = await runIn(callback, request, (run) => run(context));
+  const models = await runIn(host, callback, request, (run) => run(context));
   return { models };
 }
 
 /** Steps of a login and what follows from it. */
 export async function serveOauth(host: Host, request: DaemonRecord, signal: AbortSignal): Promise<unknown> {
   const callback = host.callbacks.get(numberField(request, "cb"));
-  return runIn(callback, request, (run) => {
+  return runIn(host, callback, request, (run) => {
     switch (request["step"]) {
       case "login":
         return run(loginCallbacks(host, callback, request, signal));
@@ -142,7 +141,7 @@ function loginCallbacks(host: Host, callback: Callback, request: DaemonRecord, s
 export async function serveProviderCall(host: Host, request: DaemonRecord, signal: AbortSignal): Promise<unknown> {
   const callback = host.callbacks.get(numberField(request, "cb"));
   const args = withSignal(listField(request, "args"), signal).map((arg) => resolveSafely(host, arg));
-  const value = await runIn(callback, request, (run) => run(...args));
+  const value = await runIn(host, callback, request, (run) => run(...args));
   return host.callbacks.encode(value, callback);
 }
 
@@ -155,7 +154,7 @@ export async function serveRoute(host: Host, request: DaemonRecord, signal: Abor
   const callback = host.callbacks.get(numberField(request, "cb"));
   const route = routeRequest(host, objectField(request, "request"), signal);
   const ctx = host.contexts.event(successor(host, callback));
-  const value = await runIn(callback, request, (run) => run(route, ctx));
+  const value = await runIn(host, callback, request, (run) => run(route, ctx));
   if (!isObject(value) || !isObject(value["model"])) throw new Error("The router returned no model");
   const { model, thinkingLevel, state } = value as { model: ModelInfo; thinkingLevel: unknown; state: unknown };
   const keepState = state === undefined || state === route["state"];

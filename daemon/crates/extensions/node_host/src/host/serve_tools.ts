@@ -5,7 +5,7 @@ import { actorOf } from "../extension/port.ts";
 import { CallError } from "../protocol/errors.ts";
 import { type DaemonRecord, isObject, type JsonObject, stringField } from "../protocol/records.ts";
 import type { Host } from "./host.ts";
-import { runInScope, type Scope } from "./scope.ts";
+import type { Scope } from "./scope.ts";
 
 interface Found {
   extension: Extension;
@@ -40,7 +40,7 @@ export async function serveExecute(host: Host, request: DaemonRecord, signal: Ab
   };
   const ctx = host.contexts.tool(actorOf(extension), toolCallId, signal);
   try {
-    return await runInScope(scopeOf(extension, request), () => tool.execute(toolCallId, request["params"], signal, onUpdate, ctx));
+    return await host.scopes.run(scopeOf(extension, request), () => tool.execute(toolCallId, request["params"], signal, onUpdate, ctx));
   } finally {
     settled = true;
   }
@@ -48,18 +48,18 @@ export async function serveExecute(host: Host, request: DaemonRecord, signal: Ab
 
 export function servePrepare(host: Host, request: DaemonRecord): unknown {
   const { extension, tool } = find(host.living(request), request);
-  return runInScope(scopeOf(extension, request), () => tool.prepareArguments?.(request["args"]) ?? request["args"]);
+  return host.scopes.run(scopeOf(extension, request), () => tool.prepareArguments?.(request["args"]) ?? request["args"]);
 }
 
 export function serveReaches(host: Host, request: DaemonRecord): unknown {
   const { extension, tool } = find(host.living(request), request);
-  return runInScope(scopeOf(extension, request), () => tool.reachesTools?.(request["input"]));
+  return host.scopes.run(scopeOf(extension, request), () => tool.reachesTools?.(request["input"]));
 }
 
 export function serveLoadout(host: Host, request: DaemonRecord): unknown {
   const { extension, tool } = find(host.living(request), request);
   const loadout = withLookups(isObject(request["loadout"]) ? request["loadout"] : {});
-  return runInScope(scopeOf(extension, request), () => tool.prepareLoadout?.(loadout));
+  return host.scopes.run(scopeOf(extension, request), () => tool.prepareLoadout?.(loadout));
 }
 
 /** The loadout as pi hands it over: lists of tools, and lookups by name. */

@@ -7,7 +7,7 @@ import type { Generation } from "../extension/generation.ts";
 import { actorOf, type HostPort } from "../extension/port.ts";
 import type { ProviderRegistrar } from "../extension/providers.ts";
 import { loadFailed, noFactory, pathMissing } from "../extension/texts.ts";
-import { runInScope, type Scope } from "../host/scope.ts";
+import type { Scope } from "../host/scope.ts";
 import { messageOf } from "../protocol/errors.ts";
 import { importEntry, type ModuleTable } from "./jiti.ts";
 import { type UnavailableNames, watchModules } from "./missing.ts";
@@ -70,7 +70,7 @@ export class Loader {
     const missing = new Missing((text) => this.host.note({ generation, ext: source.ext }, "log", { level: "warn", text }));
     const scope: Scope = { ext: source.ext };
     if (within !== undefined) scope.within = within;
-    const error = await runInScope(scope, () => this.run(generation, source, missing));
+    const error = await this.host.scopes.run(scope, () => this.run(generation, source, missing));
     const report: LoadReport = { ext: source.ext, ok: error === undefined, ms: Math.round((performance.now() - started) * 10) / 10 };
     if (error !== undefined) report.error = error;
     const names = missing.report();
@@ -78,12 +78,25 @@ export class Loader {
     return report;
   }
 
+  /** The same for a function that is there already. */
+  async loadFactory(generation: Generation, source: ExtensionSource, factory: Factory): Promise<LoadReport> {
+    const started = performance.now();
+    const error = await this.host.scopes.run({ ext: source.ext }, () => this.make(generation, source, async () => factory));
+    const report: LoadReport = { ext: source.ext, ok: error === undefined, ms: Math.round((performance.now() - started) * 10) / 10 };
+    if (error !== undefined) report.error = error;
+    return report;
+  }
+
   /** Returns why the extension was not loaded. */
   private async run(generation: Generation, source: ExtensionSource, missing: Missing): Promise<string | undefined> {
-    let extension: Extension | undefined;
     if (!existsSync(source.entry)) return pathMissing(source.path);
+    return this.make(generation, source, () => this.factory(source, missing));
+  }
+
+  private async make(generation: Generation, source: ExtensionSource, find: () => Promise<Factory | undefined>): Promise<string | undefined> {
+    let extension: Extension | undefined;
     try {
-      const factory = await this.factory(source, missing);
+      const factory = await find();
       if (factory === undefined) return noFactory(source.path);
       extension = new Extension(source, generation);
       generation.extensions.set(source.ext, extension);

@@ -139,12 +139,12 @@ export class ModelRegistry {
 
   /** Never rejects. */
   classify(model: ModelInfo, context: unknown, options: JsonObject = {}): Promise<unknown> {
-    return this.settled("model.classify", model, context, options);
+    return this.settled("model.classify", model, context, options, { answers: {} });
   }
 
   /** Never rejects. */
   generateImages(model: ModelInfo, context: unknown, options: JsonObject = {}): Promise<unknown> {
-    return this.settled("model.images", model, context, options);
+    return this.settled("model.images", model, context, options, { output: [] });
   }
 
   registerProvider(providerOrName: unknown, config?: unknown): void {
@@ -182,14 +182,14 @@ export class ModelRegistry {
     return Object.hasOwn(providers, id) ? providers[id] : undefined;
   }
 
-  private async settled(method: string, model: ModelInfo, context: unknown, options: JsonObject): Promise<unknown> {
+  private async settled(method: string, model: ModelInfo, context: unknown, options: JsonObject, nothing: JsonObject): Promise<unknown> {
     const { signal, ...rest } = options;
     const opts: CallOptions = signal instanceof AbortSignal ? { signal } : {};
     try {
       return await this.port.call(method, { model, context, options: rest }, opts);
     } catch (error) {
       const stopReason = opts.signal?.aborted === true ? "aborted" : "error";
-      return { api: model.api, provider: model.provider, model: model.id, stopReason, errorMessage: messageOf(error), timestamp: Date.now() };
+      return { api: model.api, provider: model.provider, model: model.id, ...nothing, stopReason, errorMessage: messageOf(error), timestamp: Date.now() };
     }
   }
 }

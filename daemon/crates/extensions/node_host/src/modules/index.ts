@@ -19,7 +19,7 @@ export function createModules(services: HostServices): Record<string, Record<str
   const modules = typeboxModules();
   const ai = createAiModules(services);
   const packages: Record<string, Record<string, unknown>> = {
-    "pi-agent-core": createAgentCoreModule(PI_ATTRIBUTION),
+    "pi-agent-core": createAgentCoreModule(PI_ATTRIBUTION, ai[""]?.["streamSimple"] as never),
     "pi-coding-agent": createCodingAgentModule(services),
     "pi-tui": createTuiModule(),
     ...Object.fromEntries(Object.entries(ai).map(([entry, exports]) => [`pi-ai${entry}`, exports])),

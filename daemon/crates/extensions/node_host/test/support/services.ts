@@ -1,5 +1,5 @@
 /** A daemon's side of `HostServices` that records calls and answers as it is told. */
-import type { CallOptions, Hello, HostServices } from "../../src/services.ts";
+import type { AgentHost, CallOptions, Hello, HostServices } from "../../src/services.ts";
 
 export interface RecordedCall {
   method: string;
@@ -60,6 +60,10 @@ export class FakeServices implements HostServices {
 
   readTopic(topic: string): unknown {
     return this.topics[topic];
+  }
+
+  createAgentHost(): AgentHost {
+    throw new Error("unexpected host of an agent");
   }
 
   currentExt(): string | undefined {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::recovery::plan::{DID_NOT_RUN, MAY_HAVE_RUN, RESULT_IS_LOST};
+use crate::recovery::plan::{DID_NOT_RUN, MAY_HAVE_RUN, RESULT_IS_LOST, plan_recovery};
 use crate::requests::KEY_FIELD;
 
 /// A session file, and an intent log beside it.
@@ -37,7 +37,7 @@ impl Place {
     fn recover(&self, way: CrashRecovery) -> (Recovered, Vec<Message>) {
         let mut session = self.open();
         let before = session.tree.entries().len();
-        let recovered = recover(&mut session, way, Origin::User, None);
+        let recovered = recover(&mut session, &[], way, Origin::User, None);
         let added = session.tree.entries()[before..].iter().map(|entry| {
             assert!(entry.line().contains("\"recovered\":"), "{}", entry.line());
             entry.message().unwrap().get().unwrap().clone()
@@ -292,7 +292,7 @@ fn commands_of_one_line_are_told_apart_by_their_keys() {
     for (open, in_file) in [(one, other), (None, other), (one, None)] {
         let place = Place::new(&[user("u", None), ended(in_file)], &[begun(1, open), begun(2, in_file)]);
         let mut session = place.open();
-        recover(&mut session, CrashRecovery::Close, Origin::User, None);
+        recover(&mut session, &[], CrashRecovery::Close, Origin::User, None);
         let keys: Vec<_> = session.tree.entries()[1..].iter().map(|entry| entry.extra(KEY_FIELD)).collect();
         assert_eq!(keys, [in_file.map(str::to_owned), open.map(str::to_owned)]);
     }

@@ -71,6 +71,10 @@ impl LogFixture {
         IntentLog::new(Arc::new(self.disk.clone()), durability, Some(self.path.clone()), true)
     }
 
+    fn is_empty(&self) -> bool {
+        fs::metadata(&self.path).unwrap().len() == 0
+    }
+
     fn left(&self) -> UnfinishedWork {
         self.intent_log(Durability::Os).left().unwrap().unwrap_or_default()
     }
@@ -92,10 +96,78 @@ fn the_file_is_there_while_something_is_under_way() {
         assert_eq!(fs::metadata(&fixture.path).unwrap().permissions().mode() & 0o777, 0o600);
     }
     log.settle();
-    assert!(!fixture.path.exists());
+    assert!(fixture.is_empty());
     // The next run.
     log.intend(&[run()]).unwrap();
     assert!(fixture.left().run.is_some() && fixture.left().answer.is_none());
+    log.settle();
+    drop(log);
+    assert!(!fixture.path.exists(), "a session that has left leaves nothing");
+}
+
+#[test]
+fn an_emptied_file_is_used_again() {
+    let fixture = LogFixture::new();
+    let mut log = fixture.intent_log(Durability::Os);
+    log.intend(&[run(), ask()]).unwrap();
+    let first = fs::File::open(&fixture.path).unwrap();
+    log.settle();
+    assert_eq!(log.left().unwrap(), None, "nothing is under way");
+    log.intend(&[run()]).unwrap();
+    let mut text = String::new();
+    (&first).read_to_string(&mut text).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    log.close();
+    assert!(fixture.left().run.is_some(), "what is under way stays");
+}
+
+/// Whatever took the place of an emptied file is treated as what an earlier process left.
+#[test]
+fn another_file_in_the_place_of_an_emptied_one_is_not_used() {
+    let fixture = LogFixture::new();
+    let mut log = fixture.intent_log(Durability::Os);
+    let empty_again = |log: &mut IntentLog| {
+        log.intend(&[run(), ask()]).unwrap();
+        log.settle();
+    };
+    // Gone; written to; another file; a link.
+    empty_again(&mut log);
+    fs::remove_file(&fixture.path).unwrap();
+    empty_again(&mut log);
+    fs::write(&fixture.path, "not ours\n").unwrap();
+    empty_again(&mut log);
+    let other = fixture.path.with_extension("other");
+    fs::write(&other, "").unwrap();
+    fs::rename(&other, &fixture.path).unwrap();
+    empty_again(&mut log);
+    #[cfg(unix)]
+    {
+        fs::write(&other, "precious").unwrap();
+        fs::remove_file(&fixture.path).unwrap();
+        std::os::unix::fs::symlink(&other, &fixture.path).unwrap();
+        empty_again(&mut log);
+        assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
+    }
+    log.intend(&[run()]).unwrap();
+    let left = fixture.left();
+    assert!(left.run.is_some() && left.answer.is_none());
+    log.settle();
+    // Not removed where it is not ours any more.
+    fs::write(&fixture.path, "theirs").unwrap();
+    log.close();
+    assert_eq!(fs::read_to_string(&fixture.path).unwrap(), "theirs");
+}
+
+#[test]
+fn a_file_that_cannot_be_emptied_is_removed() {
+    let fixture = LogFixture::new();
+    let mut log = fixture.intent_log(Durability::Os);
+    log.intend(&[run()]).unwrap();
+    fixture.disk.plan().failing_cuts = 1;
+    log.settle();
+    assert!(!fixture.path.exists());
+    log.intend(&[run()]).unwrap();
+    assert!(fixture.left().run.is_some());
 }
 
 #[test]
@@ -108,7 +180,7 @@ fn commands_of_the_user_outlast_the_run() {
     let left = fixture.left();
     assert_eq!((left.run, left.commands.len()), (None, 1));
     log.note(&stored(1));
-    assert!(!fixture.path.exists());
+    assert!(fixture.is_empty());
 }
 
 #[test]
@@ -133,7 +205,7 @@ fn messages_that_wait_outlast_the_run() {
     log.settle();
     assert_eq!((fixture.left().run, numbers(&fixture)), (None, vec![1]));
     log.note(&IntentRecord::Unqueued);
-    assert!(!fixture.path.exists());
+    assert!(fixture.is_empty());
 }
 
 #[test]
@@ -229,7 +301,7 @@ fn a_long_run_has_a_short_intent_log() {
     assert_eq!(left.commands.len(), 1);
     log.settle();
     log.note(&stored(1));
-    assert!(!fixture.path.exists());
+    assert!(fixture.is_empty());
 }
 
 #[test]

@@ -23,18 +23,18 @@ const MAX_DIFF: usize = 1024 * 1024;
 
 /// The changes of an edit, formatted.
 #[derive(Debug, PartialEq, Eq)]
-pub(in super::super) struct Shown {
+pub(crate) struct Shown {
     /// Changed lines with their numbers and some lines around them; of a very long diff the start, and how many rows
     /// are missing.
-    pub(in super::super) diff: String,
+    pub(crate) diff: String,
     /// A unified diff; `None` when it would be too long.
-    pub(in super::super) patch: Option<String>,
+    pub(crate) patch: Option<String>,
     /// The first changed line of the new text, from 1; `None` when no line changed.
-    pub(in super::super) first_changed_line: Option<usize>,
+    pub(crate) first_changed_line: Option<usize>,
 }
 
 /// Formats the `changes` from `old` to `new` of the file that the model calls `path`. Both texts have line feeds only.
-pub(in super::super) fn show(path: &str, old: &str, new: &str, changes: &[Change]) -> Shown {
+pub(crate) fn show(path: &str, old: &str, new: &str, changes: &[Change]) -> Shown {
     let (old_lines, new_lines) = (Lines::new(old), Lines::new(new));
     let changes = line_changes(&old_lines, &new_lines, changes);
     let hunks = hunks(&changes, old_lines.count());

@@ -2,7 +2,8 @@
 
 use std::{
     ffi::OsString,
-    os::unix::ffi::OsStrExt,
+    fs::Permissions,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -31,6 +32,7 @@ const MAX_SAID: u64 = 256 * 1024;
 /// A machine, and the connection to it once it is open.
 pub(super) struct Connection {
     target: SshTarget,
+    arguments: Vec<OsString>,
     group: ProcessGroup,
     env: Arc<[(OsString, OsString)]>,
     temp_dir: PathBuf,
@@ -60,13 +62,14 @@ struct Master {
 
 impl Connection {
     pub(super) fn new(
-        target: SshTarget,
+        (target, arguments): (SshTarget, Vec<OsString>),
         group: ProcessGroup,
         env: Arc<[(OsString, OsString)]>,
         temp_dir: PathBuf,
     ) -> Self {
         Self {
             target,
+            arguments,
             group,
             env,
             temp_dir,
@@ -113,7 +116,8 @@ impl Connection {
         &self.group
     }
 
-    async fn ssh(&self, group: &ProcessGroup, args: Vec<OsString>) -> Result<Process, Unreachable> {
+    async fn ssh(&self, group: &ProcessGroup, own: Vec<OsString>) -> Result<Process, Unreachable> {
+        let args = self.arguments.iter().cloned().chain(own).collect();
         let command = CommandSpec {
             program: "ssh".into(),
             args,
@@ -191,7 +195,8 @@ impl Connection {
     fn socket(&self) -> Result<(TempDir, PathBuf), Unreachable> {
         let mut last = None;
         for folder in [self.temp_dir.as_path(), Path::new("/tmp")] {
-            match tempfile::Builder::new().prefix("agentd-ssh-").tempdir_in(folder) {
+            let private = Permissions::from_mode(0o700);
+            match tempfile::Builder::new().prefix("agentd-ssh-").permissions(private).tempdir_in(folder) {
                 Ok(made) => {
                     let socket = made.path().join("socket");
                     if socket.as_os_str().len() <= MAX_SOCKET_PATH {

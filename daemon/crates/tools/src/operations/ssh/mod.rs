@@ -28,12 +28,14 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::target::{SshTarget, SshTargetError};
 use self::{connection::Connection, exchange::remote_folders, files::SshFiles, run::SshRun};
-use super::{FileHost, FileSystem};
+use super::{FileHost, FileSystem, Unreachable};
 
 /// The options of a connection.
 pub struct SshOptions {
     /// The machine, and the folder there.
     pub target: SshTarget,
+    /// Arguments of `ssh` before the host, such as `-p 2222`.
+    pub arguments: Vec<OsString>,
     /// The group for the connection and the work on files.
     pub connections: ProcessGroup,
     /// The group for the session's commands.
@@ -56,8 +58,19 @@ impl SshHost {
     /// The machine; connects when first used.
     #[must_use]
     pub fn new(options: SshOptions) -> Self {
-        let SshOptions { target, connections, commands, env, temp_dir } = options;
-        Self { connection: Arc::new(Connection::new(target, connections, env, temp_dir)), commands }
+        let SshOptions { target, arguments, connections, commands, env, temp_dir } = options;
+        let connection = Connection::new((target, arguments), connections, env, temp_dir);
+        Self { connection: Arc::new(connection), commands }
+    }
+
+    /// Connects unless that is done; the home directory there.
+    ///
+    /// # Errors
+    /// Why the host cannot be reached.
+    ///
+    /// Cancel safe: a connection that is being made is given up.
+    pub(crate) async fn connect(&self) -> Result<PathBuf, Unreachable> {
+        Ok(remote_folders(&self.connection).await?.home.clone())
     }
 
     async fn run(&self, job: ShellJob) -> Result<Box<dyn RunningCommand>, ShellError> {

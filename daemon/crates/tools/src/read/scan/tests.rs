@@ -49,6 +49,20 @@ fn lines_are_those_between_line_feeds() {
 }
 
 #[test]
+fn a_line_feed_is_found_in_whatever_block_it_is() {
+    // Line feeds at the ends of blocks and around them.
+    let at = [0, 4094, 4095, 4096, 8191, 12_287, 12_288, 20_000];
+    let mut text = vec![b'x'; 20_001];
+    at.iter().for_each(|at| text[*at] = b'\n');
+    for (number, at) in (1..).zip(at) {
+        assert_eq!(find_feed(&text, number), Ok(at));
+    }
+    assert_eq!(find_feed(&text, 9), Err(8));
+    assert_eq!(find_feed(&text, u64::MAX), Err(8));
+    assert_eq!((find_feed(&text, 0), find_feed(b"", 1)), (Err(8), Err(0)));
+}
+
+#[test]
 fn bytes_that_are_no_text_are_replaced() {
     assert_eq!(scanned(b"a\xff\xe2\x82b", ALL, TextLimits::default()).text.content, "a\u{fffd}\u{fffd}b");
 }

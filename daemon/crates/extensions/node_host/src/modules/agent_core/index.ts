@@ -1,23 +1,34 @@
-/** The exports of pi-agent-core. The loop of an agent runs in the daemon. */
+/** The exports of pi-agent-core. */
 import { unavailableAll } from "../unavailable.ts";
+import { AgentBase, type AgentOptions } from "./agent.ts";
+import { agentLoop, agentLoopContinue, runAgentLoop, runAgentLoopContinue } from "./loop.ts";
+import { runToolCall } from "./tool_calls.ts";
+import type { StreamFn } from "./types.ts";
 
 export const AGENT_CORE_PACKAGE = "@earendil-works/pi-agent-core";
 
-const UNAVAILABLE = [
-  "Agent",
-  "agentLoop",
-  "agentLoopContinue",
-  "runAgentLoop",
-  "runAgentLoopContinue",
-  "runToolCall",
-  "streamProxy",
-];
-
-export function createAgentCoreModule(attribution: unknown): Record<string, unknown> {
+/** `streamSimple` makes the requests of agents and loops that are given no stream function. */
+export function createAgentCoreModule(attribution: unknown, streamSimple: StreamFn): Record<string, unknown> {
+  let fallback: StreamFn = streamSimple;
+  const identity = { attribution };
+  const stream = (given: StreamFn | undefined): StreamFn => given ?? fallback;
+  type Loop = typeof runAgentLoop;
+  type Continue = typeof runAgentLoopContinue;
   return {
-    ...unavailableAll(AGENT_CORE_PACKAGE, UNAVAILABLE),
-    DEFAULT_AGENT_IDENTITY: { attribution },
-    // It would serve loops that cannot be made here.
-    setDefaultStreamFn: () => undefined,
+    ...unavailableAll(AGENT_CORE_PACKAGE, ["streamProxy"]),
+    Agent: class Agent extends AgentBase {
+      constructor(options: AgentOptions = {}) {
+        super(options, (model, context, more) => fallback(model, context, more));
+      }
+    },
+    DEFAULT_AGENT_IDENTITY: identity,
+    agentLoop: (...[prompts, context, config, signal, given]: Parameters<typeof agentLoop>) => agentLoop(prompts, context, config, signal, stream(given)),
+    agentLoopContinue: (...[context, config, signal, given]: Parameters<typeof agentLoopContinue>) => agentLoopContinue(context, config, signal, stream(given)),
+    runAgentLoop: (...[prompts, context, config, emit, signal, given]: Parameters<Loop>) => runAgentLoop(prompts, context, config, emit, signal, stream(given)),
+    runAgentLoopContinue: (...[context, config, emit, signal, given]: Parameters<Continue>) => runAgentLoopContinue(context, config, emit, signal, stream(given)),
+    runToolCall,
+    setDefaultStreamFn: (given: StreamFn | undefined) => {
+      fallback = given ?? streamSimple;
+    },
   };
 }

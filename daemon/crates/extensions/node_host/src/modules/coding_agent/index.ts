@@ -1,9 +1,16 @@
 /** The exports of pi-coding-agent. */
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { HostServices } from "../../services.ts";
 import { PI_AI_VERSION } from "../ai/identity.ts";
 import { createTheme, Theme } from "../theme.ts";
 import { unavailableAll } from "../unavailable.ts";
+import { AgentSession } from "./agent/agent_session.ts";
+import { ExtensionRunner } from "./agent/extension_runner.ts";
+import { createAgentSession, type CreateSessionOptions, type Defaults } from "./agent/create_session.ts";
+import { modelRuntimeFor } from "./agent/model_runtime.ts";
+import { resolveCliModel } from "./agent/resolve_model.ts";
+import { createExtensionRuntime, resourceLoaderFor } from "./agent/resource_loader.ts";
+import { settingsManagerFor } from "./agent/settings_manager.ts";
 import { copyToClipboard } from "./clipboard.ts";
 import * as compaction from "./compaction.ts";
 import { componentExports } from "./components.ts";
@@ -31,26 +38,19 @@ import * as truncate from "./truncate.ts";
 
 export const CODING_AGENT_PACKAGE = "@earendil-works/pi-coding-agent";
 
-/** Exports that run an agent, its settings, packages or screens in the process. */
+/** Exports that run programs, packages or screens in the process. */
 const UNAVAILABLE = [
-  "AgentSession",
   "AgentSessionRuntime",
   "DefaultPackageManager",
-  "DefaultResourceLoader",
-  "ExtensionRunner",
   "InteractiveMode",
   "ModelRegistry",
-  "ModelRuntime",
   "ProjectTrustStore",
   "RpcClient",
-  "SettingsManager",
   "compact",
-  "createAgentSession",
   "createAgentSessionFromServices",
   "createAgentSessionRuntime",
   "createAgentSessionServices",
   "createCodemodeExtension",
-  "createExtensionRuntime",
   "createLocalPowerShellOperations",
   "createMcpExtension",
   "createPowerShellTool",
@@ -63,7 +63,6 @@ const UNAVAILABLE = [
   "main",
   "parseArgs",
   "readStoredCredential",
-  "resolveCliModel",
   "resolveModelScopeWithDiagnostics",
   "runPrintMode",
   "runRpcMode",
@@ -83,6 +82,20 @@ export function createCodingAgentModule(services: HostServices): Record<string, 
   const { hello } = services;
   const theme = createTheme(hello.ansi);
   const themed = new Themed(theme);
+  const SessionManager = sessionManagerFor(() => hello.agentDir);
+  const SettingsManager = settingsManagerFor(
+    () => hello.agentDir,
+    (cwd) => services.hello.trusted && resolve(cwd) === resolve(services.hello.cwd),
+  );
+  const ModelRuntime = modelRuntimeFor(services);
+  const DefaultResourceLoader = resourceLoaderFor(services);
+  const defaults: Defaults = {
+    services,
+    modelRuntime: () => ModelRuntime.create(),
+    settingsManager: (cwd) => SettingsManager.create(cwd),
+    sessionManager: (cwd) => SessionManager.create(cwd),
+    resourceLoader: (options) => new DefaultResourceLoader(options),
+  };
   return {
     ...unavailableAll(CODING_AGENT_PACKAGE, UNAVAILABLE),
     ...compaction,
@@ -94,7 +107,12 @@ export function createCodingAgentModule(services: HostServices): Record<string, 
     ...truncate,
     CONFIG_DIR_NAME: hello.configDirName,
     CURRENT_SESSION_VERSION,
-    SessionManager: sessionManagerFor(() => hello.agentDir),
+    AgentSession,
+    DefaultResourceLoader,
+    ExtensionRunner,
+    ModelRuntime,
+    SessionManager,
+    SettingsManager,
     Theme,
     VERSION: PI_AI_VERSION,
     VIRTUAL_MODEL_STATE_ENTRY,
@@ -103,7 +121,9 @@ export function createCodingAgentModule(services: HostServices): Record<string, 
     buildSessionProjection,
     convertToLlm,
     copyToClipboard,
+    createAgentSession: (options?: CreateSessionOptions) => createAgentSession(defaults, options),
     createEventBus,
+    createExtensionRuntime: () => createExtensionRuntime(),
     createLocalBashOperations,
     detectSupportedImageMimeTypeFromFile,
     formatDimensionNote,
@@ -130,6 +150,7 @@ export function createCodingAgentModule(services: HostServices): Record<string, 
     parseFrontmatter,
     parseSessionEntries,
     rawKeyHint: (key: string, description: string) => themed.rawKeyHint(key, description),
+    resolveCliModel,
     renderDiff: (diff: string, options?: object) => themed.renderDiff(diff, options),
     serializeConversation,
     sessionEntryToContextMessages,

@@ -9,6 +9,7 @@ import { dirname, join, resolve } from "node:path";
 import type { SessionEntry, TreeNode } from "../../../session/entries.ts";
 import { EntryStore } from "../../../session/entry_store.ts";
 import { uuidv7 } from "../../ai/uuid.ts";
+import { NotAvailableError } from "../../unavailable.ts";
 import {
   type AgentMessage,
   buildContextEntries,
@@ -50,6 +51,30 @@ function toLines(records: readonly FileEntry[]): string {
 
 const EDITABLE_ROLES = new Set(["user", "assistant", "toolResult", "custom"]);
 
+/** What a session of the daemon is asked for. */
+export interface SessionCalls {
+  callSync(method: string, params: object): unknown;
+}
+
+interface AttachedSession {
+  readonly store: EntryStore;
+  calls: SessionCalls;
+}
+
+/** Has the daemon append an entry, if it is one that extensions may append. */
+function appendLive(live: AttachedSession, type: string, payload: Record<string, unknown>): SessionEntry {
+  const { calls } = live;
+  if (type === "custom") calls.callSync("session.appendEntry", { customType: payload.customType, data: payload.data });
+  else if (type === "label") calls.callSync("session.setLabel", { entryId: payload.targetId, label: payload.label ?? null });
+  else if (type === "session_info") calls.callSync("session.setName", { name: payload.name });
+  else throw new NotAvailableError(`Appending an entry "${type}" to the session of an agent`);
+  // What a call has changed is known here before its answer.
+  const { store } = live;
+  const entry = store.leafId === null ? undefined : store.get(store.leafId);
+  if (entry === undefined) throw new Error(`The entry "${type}" was not appended`);
+  return entry;
+}
+
 export class SessionFileManager {
   #place: Place;
   #store!: EntryStore;
@@ -58,13 +83,46 @@ export class SessionFileManager {
   /** Whether the file holds everything so far. */
   #flushed = false;
 
+  /** The session of an agent that the daemon runs, once this manager is its own. */
+  #live: AttachedSession | undefined;
+
   constructor(place: Place) {
     this.#place = place;
     if (place.persist) mkdirSync(place.sessionDir, { recursive: true });
   }
 
+  get #current(): EntryStore {
+    return this.#live?.store ?? this.#store;
+  }
+
+  /** How the daemon opens this session: its file, and who it is where that is new. Entries that only this process has are written first. */
+  forAgent(): { file?: string; id: string; parent?: string } {
+    if (this.#live !== undefined) throw new Error("This session is that of an agent already");
+    const { id, parentSession } = this.#header;
+    if (this.#file !== undefined && !this.#flushed && this.#store.entries.length > 0) {
+      mkdirSync(dirname(this.#file), { recursive: true });
+      writeFileSync(this.#file, toLines([this.#header, ...this.#store.entries]), { flag: "wx" });
+      this.#flushed = true;
+    }
+    return { ...(this.#file === undefined ? {} : { file: this.#file }), id, ...(typeof parentSession === "string" ? { parent: parentSession } : {}) };
+  }
+
+  /** The daemon runs the session from here on. Returns what it is filled with, where it has entries of this process or another leaf. */
+  attach(live: { readonly store: EntryStore }, calls: SessionCalls): { entries: SessionEntry[]; leafId: string | null } | undefined {
+    const { entries, leafId } = this.#store;
+    this.#live = {
+      get store() {
+        return live.store;
+      },
+      calls,
+    };
+    if (this.#file === undefined && entries.length > 0) return { entries, leafId };
+    return entries.length > 0 && leafId !== (entries.at(-1)?.id ?? null) ? { entries: [], leafId } : undefined;
+  }
+
   /** Begins a new session and returns its file. */
   newSession(options: NewSessionOptions = {}): string | undefined {
+    this.#refuseLive("newSession");
     if (options.id !== undefined) assertValidSessionId(options.id);
     const id = options.id ?? uuidv7();
     const timestamp = new Date().toISOString();
@@ -84,6 +142,7 @@ export class SessionFileManager {
 
   /** Goes over to a file. One that does not exist is written when there is something to write. */
   setSessionFile(path: string): void {
+    this.#refuseLive("setSessionFile");
     const file = resolve(path);
     if (!existsSync(file)) {
       this.newSession();
@@ -129,7 +188,7 @@ export class SessionFileManager {
   }
 
   #hasConversation(): boolean {
-    return this.#store.entries.some((entry) => {
+    return this.#current.entries.some((entry) => {
       const role = entry.type === "message" ? (entry.message as AgentMessage).role : undefined;
       return role === "user" || role === "assistant";
     });
@@ -142,20 +201,26 @@ export class SessionFileManager {
       return;
     }
     mkdirSync(dirname(this.#file), { recursive: true });
-    writeFileSync(this.#file, toLines([this.#header, ...this.#store.entries]), { flag: "wx" });
+    writeFileSync(this.#file, toLines([this.#header, ...this.#current.entries]), { flag: "wx" });
     this.#flushed = true;
   }
 
   /** Appends an entry behind the leaf. When it cannot be written, it is taken back. */
+  /** What would change the session of an agent in another way than its commands do. */
+  #refuseLive(what: string): void {
+    if (this.#live !== undefined) throw new NotAvailableError(`SessionManager.${what} of the session of an agent`);
+  }
+
   #append(type: string, payload: Record<string, unknown>, payloadFirst = false): SessionEntry {
+    if (this.#live !== undefined) return appendLive(this.#live, type, payload);
     const base = {
-      id: newEntryId({ has: (id) => this.#store.get(id) !== undefined }),
-      parentId: this.#store.leafId,
+      id: newEntryId({ has: (id) => this.#current.get(id) !== undefined }),
+      parentId: this.#current.leafId,
       timestamp: new Date().toISOString(),
     };
     const entry = (payloadFirst ? { type, ...payload, ...base } : { type, ...base, ...payload }) as SessionEntry;
-    const before = { entries: [...this.#store.entries], leafId: this.#store.leafId };
-    this.#store.append({ entries: [entry], leafId: entry.id });
+    const before = { entries: [...this.#current.entries], leafId: this.#current.leafId };
+    this.#current.append({ entries: [entry], leafId: entry.id });
     try {
       this.#persist(entry);
     } catch (error) {
@@ -192,7 +257,7 @@ export class SessionFileManager {
     const payload = { summary, firstKeptEntryId, tokensBefore, details, usage, fromHook };
     if (firstKeptEntryId !== null) return this.#append("compaction", payload).id;
     // Null keeps nothing: the entry then names itself, so that its id must be known before it is appended.
-    const id = newEntryId({ has: (taken) => this.#store.get(taken) !== undefined });
+    const id = newEntryId({ has: (taken) => this.#current.get(taken) !== undefined });
     return this.#append("compaction", { ...payload, firstKeptEntryId: id, id }).id;
   }
 
@@ -209,9 +274,9 @@ export class SessionFileManager {
   }
 
   appendContextEdit(targetId: string, replacement: { content: unknown } | null): string {
-    const target = this.#store.get(targetId);
+    const target = this.#current.get(targetId);
     if (!target) throw new Error(`Entry ${targetId} not found`);
-    if (!this.#store.branch().includes(target)) throw new Error(`Entry ${targetId} is not on the active branch`);
+    if (!this.#current.branch().includes(target)) throw new Error(`Entry ${targetId} is not on the active branch`);
     const message = sessionEntryToContextMessages(target)[0];
     if (!message || !EDITABLE_ROLES.has(message.role)) {
       throw new Error(`Entry ${targetId} does not contribute editable model content`);
@@ -223,7 +288,7 @@ export class SessionFileManager {
   }
 
   appendLabelChange(targetId: string, label: string | undefined): string {
-    if (!this.#store.get(targetId)) throw new Error(`Entry ${targetId} not found`);
+    if (!this.#current.get(targetId)) throw new Error(`Entry ${targetId} not found`);
     return this.#append("label", { targetId, label }).id;
   }
 
@@ -256,66 +321,68 @@ export class SessionFileManager {
   }
 
   getEntryCount(): number {
-    return this.#store.entries.length;
+    return this.#current.entries.length;
   }
 
   getEntries(): SessionEntry[] {
-    return [...this.#store.entries];
+    return [...this.#current.entries];
   }
 
   getEntry(id: string): SessionEntry | undefined {
-    return this.#store.get(id);
+    return this.#current.get(id);
   }
 
   getChildren(parentId: string): SessionEntry[] {
-    return this.#store.entries.filter((entry) => entry.parentId === parentId);
+    return this.#current.entries.filter((entry) => entry.parentId === parentId);
   }
 
   getLeafId(): string | null {
-    return this.#store.leafId;
+    return this.#current.leafId;
   }
 
   getLeafEntry(): SessionEntry | undefined {
-    return this.#store.leafId === null ? undefined : this.#store.get(this.#store.leafId);
+    return this.#current.leafId === null ? undefined : this.#current.get(this.#current.leafId);
   }
 
   getLabel(id: string): string | undefined {
-    return this.#store.label(id);
+    return this.#current.label(id);
   }
 
   getSessionName(): string | undefined {
-    const info = this.#store.entries.findLast((entry) => entry.type === "session_info");
+    const info = this.#current.entries.findLast((entry) => entry.type === "session_info");
     return (typeof info?.name === "string" && info.name.trim()) || undefined;
   }
 
   getBranch(fromId?: string): SessionEntry[] {
-    return this.#store.branch(fromId);
+    return this.#current.branch(fromId);
   }
 
   getTree(): TreeNode[] {
-    return this.#store.tree();
+    return this.#current.tree();
   }
 
   buildContextEntries(): SessionEntry[] {
-    return buildContextEntries(this.#store.entries, this.#store.leafId);
+    return buildContextEntries(this.#current.entries, this.#current.leafId);
   }
 
   buildSessionProjection(): SessionProjection {
-    return buildSessionProjection(this.#store.entries, this.#store.leafId);
+    return buildSessionProjection(this.#current.entries, this.#current.leafId);
   }
 
   buildSessionContext(): Omit<SessionProjection, "entries"> {
-    return buildSessionContext(this.#store.entries, this.#store.leafId);
+    return buildSessionContext(this.#current.entries, this.#current.leafId);
   }
 
   /** Moves the leaf; the next entry begins a branch there. */
   branch(branchFromId: string): void {
-    if (!this.#store.get(branchFromId)) throw new Error(`Entry ${branchFromId} not found`);
-    this.#store.append({ leafId: branchFromId });
+    this.#refuseLive("branch");
+    if (!this.#current.get(branchFromId)) throw new Error(`Entry ${branchFromId} not found`);
+    this.#current.append({ leafId: branchFromId });
   }
 
   resetLeaf(): void {
-    this.#store.append({ leafId: null });
+    this.#refuseLive("resetLeaf");
+    this.#current.append({ leafId: null });
   }
 
   branchWithSummary(
@@ -325,15 +392,15 @@ export class SessionFileManager {
     fromHook?: boolean,
     usage?: unknown,
   ): string {
-    if (branchFromId !== null && !this.#store.get(branchFromId)) throw new Error(`Entry ${branchFromId} not found`);
-    const fromId = this.#store.leafId ?? "root";
-    this.#store.append({ leafId: branchFromId });
+    if (branchFromId !== null && !this.#current.get(branchFromId)) throw new Error(`Entry ${branchFromId} not found`);
+    const fromId = this.#current.leafId ?? "root";
+    this.#current.append({ leafId: branchFromId });
     return this.#append("branch_summary", { fromId, summary, details, usage, fromHook }).id;
   }
 
   /** Goes over to a new session that holds only the way to a leaf, and returns its file. */
   createBranchedSession(leafId: string): string | undefined {
-    const path = this.#store.branch(leafId);
+    const path = this.#current.branch(leafId);
     if (path.length === 0) throw new Error(`Entry ${leafId} not found`);
     const labels = path.flatMap(({ id }) => this.#labelOf(id));
     const parentSession = this.#file;
@@ -355,7 +422,7 @@ export class SessionFileManager {
   }
 
   #labelOf(id: string): { targetId: string; text: string; timestamp: string }[] {
-    const entry = this.#store.entries.findLast((label) => label.type === "label" && label.targetId === id);
+    const entry = this.#current.entries.findLast((label) => label.type === "label" && label.targetId === id);
     if (typeof entry?.label !== "string" || entry.label === "") return [];
     return [{ targetId: id, text: entry.label, timestamp: entry.timestamp }];
   }

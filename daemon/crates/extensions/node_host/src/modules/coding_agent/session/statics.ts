@@ -9,7 +9,7 @@ import { type NewSessionOptions, type Place, SessionFileManager } from "./manage
 type Progress = (loaded: number, total: number) => void;
 
 /** Makes the class for an agent folder, which is asked for when it is needed. */
-export function sessionManagerFor(agentDir: () => string): typeof SessionFileManager {
+export function sessionManagerFor(agentDir: () => string): typeof SessionFileManager & { create(cwd: string): SessionFileManager } {
   const root = (): string => join(agentDir(), "sessions");
   const defaultDir = (cwd: string): string => join(root(), directoryNameOf(cwd));
 

@@ -1,0 +1,47 @@
+//! The states of files and folders, by which changes are noticed.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// File systems tell times of changes in steps. What changed shortly before a scan may change again without another time. In seconds, and in
+/// nanoseconds: 50 ms are several steps of Linux.
+const STEP: (i64, i64) = (0, 50_000_000);
+
+/// The state of a file or folder, by which a change is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    modified: (i64, i64),
+    changed: (i64, i64),
+    length: u64,
+    number: u64,
+}
+
+impl Stamp {
+    /// The state now, behind links; `None` where there is nothing.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let about = fs::metadata(path).ok()?;
+        Some(Self {
+            modified: (about.mtime(), about.mtime_nsec()),
+            changed: (about.ctime(), about.ctime_nsec()),
+            length: about.len(),
+            number: about.ino(),
+        })
+    }
+
+    /// Returns whether a later change would show in the stamp, which was taken after `taken`.
+    pub(crate) fn is_old(&self, taken: (i64, i64)) -> bool {
+        let (seconds, nanoseconds) = self.changed;
+        let later = nanoseconds + STEP.1;
+        (seconds + STEP.0 + later / 1_000_000_000, later % 1_000_000_000) < taken
+    }
+}
+
+/// The time since the epoch, in seconds and nanoseconds.
+pub(crate) fn now() -> (i64, i64) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), i64::from(since.subsec_nanos()))
+}

@@ -1,0 +1,5 @@
+//! The process guard of the integration tests.
+
+fn main() -> std::process::ExitCode {
+    agentd_process::run_guard()
+}

@@ -1,0 +1,570 @@
+//! JSON taken apart without reading it into values: the members of an object, as pieces of the text.
+//!
+//! Session files are read by this, line by line, and nearly all of their bytes are in strings. So strings are searched for what ends them in
+//! wide steps (`blocks.rs`), and nothing is looked at twice: who wants the members of a member walks both levels at once, with a
+//! [`JsonCursor`].
+
+mod blocks;
+
+use std::cell::Cell;
+
+use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A piece of text that is one JSON value, without space around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JsonText<'a>(&'a str);
+
+impl<'a> JsonText<'a> {
+    /// The text.
+    #[must_use]
+    pub fn as_str(self) -> &'a str {
+        self.0
+    }
+
+    /// A copy that is known to be JSON.
+    #[must_use]
+    #[expect(
+        unsafe_code,
+        reason = "looking at each message of a session file once more takes as long as reading it"
+    )]
+    pub fn to_raw(self) -> Box<RawValue> {
+        // SAFETY: what makes a `JsonText` has found that it is one JSON value without space around it.
+        unsafe { RawValue::from_string_unchecked(self.0.to_owned()) }
+    }
+}
+
+/// Calls `member` with the name and the value of each member of the object that `text` is; false when it is no object, or no JSON: then
+/// some members may have been told of.
+///
+/// Names are as in the text, quotes and escapes included. Both are sub-slices of `text`.
+pub fn each_member<'a>(text: &'a str, mut member: impl FnMut(&'a str, JsonText<'a>)) -> bool {
+    let told = Cell::new(0_usize);
+    let mut cursor = JsonCursor::new(text);
+    let scanned = cursor.members(|name, cursor| {
+        let value = cursor.value()?;
+        told.set(told.get() + 1);
+        member(name, value);
+        Ok(())
+    });
+    match scanned.and_then(|_| cursor.end()) {
+        Ok(()) => true,
+        Err(ScanFault::NoJson) => false,
+        // Such depths are no session's. What was told of is not told of again.
+        Err(ScanFault::TooDeep) => {
+            let mut known = told.get();
+            each_member_at_any_depth(text, |name, value| match known.checked_sub(1) {
+                Some(left) => known = left,
+                None => member(name, value),
+            })
+        }
+    }
+}
+
+/// Calls `element` with each element of the array that `text` is, up to one that is nested deeper than 64 levels; false then, and when it is
+/// no array.
+pub fn each_element<'a>(text: JsonText<'a>, mut element: impl FnMut(JsonText<'a>)) -> bool {
+    let mut cursor = JsonCursor::new(text.0);
+    let scanned = cursor.elements(|cursor| {
+        element(cursor.value()?);
+        Ok(())
+    });
+    scanned.is_ok()
+}
+
+/// [`each_member`] by serde, at a fraction of the speed.
+fn each_member_at_any_depth<'a>(text: &'a str, member: impl FnMut(&'a str, JsonText<'a>)) -> bool {
+    struct Members<F>(F);
+
+    impl<'de, F: FnMut(&'de str, JsonText<'de>)> Visitor<'de> for Members<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((name, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+                (self.0)(name.get(), JsonText(value.get()));
+            }
+            Ok(())
+        }
+    }
+
+    let mut json = serde_json::Deserializer::from_str(text);
+    json.deserialize_map(Members(member)).and_then(|()| json.end()).is_ok()
+}
+
+/// Why a text was not scanned to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanFault {
+    /// It is no JSON, or no value of the kind that was asked for.
+    NoJson,
+    /// A value is nested deeper than 64 levels. It may be JSON.
+    TooDeep,
+}
+
+/// What a value is in: a bit for each level, set for an object.
+#[derive(Default)]
+struct Nesting {
+    levels: u32,
+    objects: u64,
+}
+
+impl Nesting {
+    fn enter(&mut self, is_object: bool) -> Result<(), ScanFault> {
+        if self.levels == u64::BITS {
+            return Err(ScanFault::TooDeep);
+        }
+        self.levels += 1;
+        self.objects = self.objects << 1 | u64::from(is_object);
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.levels -= 1;
+        self.objects >>= 1;
+    }
+
+    fn is_in_object(&self) -> bool {
+        self.objects & 1 == 1
+    }
+}
+
+/// Walks through a JSON text, value by value. Each method goes behind the value that it stands before.
+pub struct JsonCursor<'a> {
+    text: &'a str,
+    /// The next byte.
+    at: usize,
+}
+
+impl<'a> JsonCursor<'a> {
+    /// A cursor before the first value of a text, with space before it or not.
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        let mut cursor = Self { text, at: 0 };
+        cursor.skip_space();
+        cursor
+    }
+
+    /// The first byte of the value that it stands before: `{`, `[`, `"`, a digit, …; `None` at the end.
+    #[must_use]
+    pub fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Passes over a value.
+    ///
+    /// # Errors
+    /// [`ScanFault`].
+    pub fn value(&mut self) -> Result<JsonText<'a>, ScanFault> {
+        let from = self.at;
+        self.skip_value()?;
+        self.since(from).map(JsonText)
+    }
+
+    /// Walks through an object: `member` gets each name, as it is in the text, and has to pass over the value behind it, with this cursor.
+    /// Gives the object.
+    ///
+    /// # Errors
+    /// [`ScanFault`], and those of `member`.
+    pub fn members(
+        &mut self,
+        mut member: impl FnMut(&'a str, &mut Self) -> Result<(), ScanFault>,
+    ) -> Result<JsonText<'a>, ScanFault> {
+        let begin = self.at;
+        self.take(b'{')?;
+        self.skip_space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+        } else {
+            loop {
+                let from = self.at;
+                self.skip_string()?;
+                let name = self.since(from)?;
+                self.skip_colon()?;
+                member(name, self)?;
+                self.skip_space();
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(b'}') => break self.at += 1,
+                    _ => return Err(ScanFault::NoJson),
+                }
+                self.skip_space();
+            }
+        }
+        self.since(begin).map(JsonText)
+    }
+
+    /// Walks through an array: `element` has to pass over each element, with this cursor. Gives the array.
+    ///
+    /// # Errors
+    /// [`ScanFault`], and those of `element`.
+    pub fn elements(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<(), ScanFault>,
+    ) -> Result<JsonText<'a>, ScanFault> {
+        let begin = self.at;
+        self.take(b'[')?;
+        self.skip_space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+        } else {
+            loop {
+                element(self)?;
+                self.skip_space();
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(b']') => break self.at += 1,
+                    _ => return Err(ScanFault::NoJson),
+                }
+                self.skip_space();
+            }
+        }
+        self.since(begin).map(JsonText)
+    }
+
+    /// Checks that nothing but space is left.
+    ///
+    /// # Errors
+    /// [`ScanFault::NoJson`].
+    pub fn end(&mut self) -> Result<(), ScanFault> {
+        self.skip_space();
+        if self.at == self.text.len() { Ok(()) } else { Err(ScanFault::NoJson) }
+    }
+
+    fn since(&self, from: usize) -> Result<&'a str, ScanFault> {
+        self.text.get(from..self.at).ok_or(ScanFault::NoJson)
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
+    fn take(&mut self, byte: u8) -> Result<(), ScanFault> {
+        if self.peek() == Some(byte) {
+            self.at += 1;
+            Ok(())
+        } else {
+            Err(ScanFault::NoJson)
+        }
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    fn skip_colon(&mut self) -> Result<(), ScanFault> {
+        self.skip_space();
+        self.take(b':')?;
+        self.skip_space();
+        Ok(())
+    }
+
+    /// Goes to the end of the value that begins here.
+    fn skip_value(&mut self) -> Result<(), ScanFault> {
+        let mut nesting = Nesting::default();
+        loop {
+            match self.peek() {
+                Some(b'"') => self.skip_string()?,
+                Some(open @ (b'{' | b'[')) => {
+                    self.at += 1;
+                    self.skip_space();
+                    let is_object = open == b'{';
+                    if self.peek() == Some(if is_object { b'}' } else { b']' }) {
+                        self.at += 1;
+                    } else {
+                        nesting.enter(is_object)?;
+                        if is_object {
+                            self.skip_string()?;
+                            self.skip_colon()?;
+                        }
+                        continue;
+                    }
+                }
+                Some(b'-' | b'0'..=b'9') => self.skip_number()?,
+                Some(b't') => self.skip_word("true")?,
+                Some(b'f') => self.skip_word("false")?,
+                Some(b'n') => self.skip_word("null")?,
+                _ => return Err(ScanFault::NoJson),
+            }
+            // The value has ended, and those that it is the last of end, too.
+            loop {
+                if nesting.levels == 0 {
+                    return Ok(());
+                }
+                self.skip_space();
+                match self.peek() {
+                    Some(b',') => break,
+                    Some(b'}') if nesting.is_in_object() => nesting.leave(),
+                    Some(b']') if !nesting.is_in_object() => nesting.leave(),
+                    _ => return Err(ScanFault::NoJson),
+                }
+                self.at += 1;
+            }
+            self.at += 1;
+            self.skip_space();
+            if nesting.is_in_object() {
+                self.skip_string()?;
+                self.skip_colon()?;
+            }
+        }
+    }
+
+    /// Goes behind the string that begins here.
+    #[inline]
+    fn skip_string(&mut self) -> Result<(), ScanFault> {
+        self.take(b'"')?;
+        self.at += blocks::string_len(self.rest()).ok_or(ScanFault::NoJson)?;
+        Ok(())
+    }
+
+    fn skip_number(&mut self) -> Result<(), ScanFault> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+            if self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+                return Err(ScanFault::NoJson);
+            }
+        } else {
+            self.skip_digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.skip_digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.skip_digits()?;
+        }
+        Ok(())
+    }
+
+    /// Goes behind at least one digit.
+    fn skip_digits(&mut self) -> Result<(), ScanFault> {
+        let count = self.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        if count > 0 { Ok(()) } else { Err(ScanFault::NoJson) }
+    }
+
+    fn skip_word(&mut self, word: &str) -> Result<(), ScanFault> {
+        if self.rest().starts_with(word.as_bytes()) {
+            self.at += word.len();
+            Ok(())
+        } else {
+            Err(ScanFault::NoJson)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    type Told<'a> = (bool, Vec<(&'a str, &'a str)>);
+
+    fn told(text: &str) -> Told<'_> {
+        let mut members = Vec::new();
+        (each_member(text, |name, value| members.push((name, value.as_str()))), members)
+    }
+
+    fn told_by_serde(text: &str) -> Told<'_> {
+        let mut members = Vec::new();
+        (each_member_at_any_depth(text, |name, value| members.push((name, value.as_str()))), members)
+    }
+
+    #[test]
+    fn members_are_pieces_of_the_text() {
+        let text = r#" { "a" : 1.0 , "\u0062":"\ud800","c":[ 1, {"x":"}"} ] } "#;
+        let (is_object, members) = told(text);
+        assert!(is_object);
+        assert_eq!(
+            members,
+            [(r#""a""#, "1.0"), (r#""\u0062""#, r#""\ud800""#), (r#""c""#, r#"[ 1, {"x":"}"} ]"#)]
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_told_apart() {
+        for text in [
+            "",
+            "[]",
+            "1",
+            "null",
+            "{",
+            "{}x",
+            r#"{"a":1"#,
+            r#"{"a":1}x"#,
+            r#"{"a":1,}"#,
+            r#"{"a":[1,]}"#,
+            r#"{"a":[1}"#,
+            r#"{"a":{"b":1]}"#,
+            r#"{a:1}"#,
+            r#"{"a" 1}"#,
+            r#"{"a":01}"#,
+            r#"{"a":-}"#,
+            r#"{"a":1.}"#,
+            r#"{"a":1e}"#,
+            r#"{"a":tru}"#,
+            r#"{"a":"\x"}"#,
+            r#"{"a":"\u12g4"}"#,
+            r#"{"a":"\u12"}"#,
+            "{\"a\":\"\n\"}",
+            "{\"a\u{1}\":1}",
+            "{\u{1}}",
+            r#"{"a":"b}"#,
+            r#"{"a":"b\"#,
+        ] {
+            assert!(!told(text).0, "{text}");
+            assert_eq!(told(text), told_by_serde(text), "{text}");
+        }
+        for text in ["{}", " {\t} ", r#"{"a":{},"b":[],"":-0.1e+5,"c":[[[]],{"d":null}]}"#] {
+            assert!(told(text).0, "{text}");
+        }
+    }
+
+    #[test]
+    fn any_depth_is_read_and_no_member_told_of_twice() {
+        for depth in [63, 64, 65, 5000] {
+            let text = format!(r#"{{"first":1,"deep":{}{},"last":2}}"#, "[".repeat(depth), "]".repeat(depth));
+            let (is_object, members) = told(&text);
+            assert!(is_object, "{depth}");
+            assert_eq!(members, told_by_serde(&text).1);
+            assert_eq!(members.len(), 3);
+        }
+    }
+
+    #[test]
+    fn elements_are_told_one_by_one() {
+        let elements = |text: &str| {
+            let (mut found, mut is_array) = (Vec::new(), false);
+            each_member(text, |_, value| {
+                is_array = each_element(value, |element| found.push(element.as_str().to_owned()));
+            });
+            (is_array, found)
+        };
+        let text = |found: &[&str]| found.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            elements(r#"{"a":[ 1 , {"b":[2]},"x]" ]}"#),
+            (true, text(&["1", r#"{"b":[2]}"#, r#""x]""#]))
+        );
+        assert_eq!(elements(r#"{"a":[ ]}"#), (true, Vec::new()));
+        assert_eq!(elements(r#"{"a":{"b":1}}"#), (false, Vec::new()));
+        assert_eq!(
+            elements(&format!(r#"{{"a":[1,{}1{}]}}"#, "[".repeat(70), "]".repeat(70))),
+            (false, text(&["1"]))
+        );
+    }
+
+    #[test]
+    fn two_levels_are_walked_at_once() {
+        let text = r#" {"a":{"b":[1,[2] , "x"],"c":{}},"d":null} "#;
+        let (mut names, mut inner) = (Vec::new(), Vec::new());
+        let mut cursor = JsonCursor::new(text);
+        let whole = cursor.members(|name, cursor| {
+            names.push(name);
+            if name != r#""a""# {
+                return cursor.value().map(drop);
+            }
+            let object = cursor.members(|name, cursor| {
+                names.push(name);
+                if cursor.peek() == Some(b'[') {
+                    let elements = cursor.elements(|cursor| {
+                        inner.push(cursor.value()?.as_str());
+                        Ok(())
+                    });
+                    elements.map(drop)
+                } else {
+                    cursor.value().map(drop)
+                }
+            })?;
+            assert_eq!(object.as_str(), r#"{"b":[1,[2] , "x"],"c":{}}"#);
+            Ok(())
+        });
+        assert_eq!(whole.unwrap().as_str(), text.trim());
+        assert_eq!(cursor.end(), Ok(()));
+        assert_eq!(
+            (names, inner),
+            (vec![r#""a""#, r#""b""#, r#""c""#, r#""d""#], vec!["1", "[2]", r#""x""#])
+        );
+        // What is not passed over is no JSON.
+        assert!(JsonCursor::new(text).members(|_, _| Ok(())).is_err());
+        assert_eq!(JsonCursor::new("{} x").members(|_, _| Ok(())).map(JsonText::as_str), Ok("{}"));
+    }
+
+    #[test]
+    fn a_copy_is_the_same_text() {
+        each_member(r#"{"a":{"b":"\ud83d"}}"#, |_, value| assert_eq!(value.to_raw().get(), value.as_str()));
+    }
+
+    /// Texts that are nearly JSON.
+    fn nearly_json() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("{"),
+            Just("}"),
+            Just("["),
+            Just("]"),
+            Just(":"),
+            Just(","),
+            Just("\""),
+            Just("\\"),
+            Just("\\u00e9"),
+            Just("\\n"),
+            Just(" "),
+            Just("\n"),
+            Just("\t"),
+            Just("\u{1}"),
+            Just("0"),
+            Just("12"),
+            Just("-"),
+            Just("."),
+            Just("e"),
+            Just("E+"),
+            Just("true"),
+            Just("false"),
+            Just("null"),
+            Just("a"),
+            Just("é"),
+            Just("\"a\":"),
+            Just("\"some longer text, past the near bytes\""),
+            Just("{\"x\":[1,2]}"),
+        ];
+        vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_text_serde_says_the_same(text in nearly_json(), around in any::<bool>()) {
+            let text = if around { format!("{{\"a\":{text}}}") } else { text };
+            prop_assert_eq!(told(&text), told_by_serde(&text));
+        }
+
+        #[test]
+        fn a_changed_byte_is_judged_as_by_serde(at in 0..200_usize, byte in any::<u8>()) {
+            let whole = r#"{"type":"message","id":"a1","message":{"role":"user","content":[{"type":"text","text":"x \"y\" \\ \u00e9 é"}],"n":-1.5e3,"b":[true,false,null,{}]}}"#;
+            let mut bytes = whole.as_bytes().to_vec();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            if let Ok(text) = String::from_utf8(bytes) {
+                prop_assert_eq!(told(&text), told_by_serde(&text));
+            }
+        }
+
+        #[test]
+        fn a_piece_of_json_is_judged_as_by_serde(end in 0..200_usize) {
+            let whole = r#"{"type":"message","id":"a1","message":{"role":"user","content":[{"type":"text","text":"x \"y\" \\ \u00e9 é"}],"n":-1.5e3}}"#;
+            if let Some(text) = whole.get(..end.min(whole.len())) {
+                prop_assert_eq!(told(text), told_by_serde(text));
+            }
+        }
+    }
+}
