@@ -156,11 +156,11 @@ const parts = {
     row("a model call with 1 MB before it, nobody listens", await contexts({}));
     row("a model call with 1 MB before it, context listens", await contexts({ "a.ts": listening(["context"]) }), "2 more");
     row("a model call with 1 MB before it, context filters", await contexts({ "a.ts": `export default (pi) => pi.on("context", (event) => ({ messages: event.messages.slice(-100) }));` }), "2 more");
-    const streams = (extensions) => inHome("agentd", { extensions, answer: scripted([() => true, { text: "word ".repeat(20_000), pieces: 5_000 }]) }, async (place, start) => {
+    const streams = (program, extensions, said, runs) => inHome(program, { extensions, answer: scripted([() => true, { text: "word ".repeat(4 * said.pieces), ...said }]) }, async (place, start) => {
       const client = start();
       await client.prompt("warm up");
       const times = [];
-      for (let i = 0; i < 10; i++) {
+      for (let run = 0; run < runs; run++) {
         const begun = performance.now();
         await client.prompt("go");
         times.push(performance.now() - begun);
@@ -168,8 +168,14 @@ const parts = {
       await client.end();
       return times;
     });
-    row("an answer of 5,000 deltas, nobody listens", await streams({}));
-    row("an answer of 5,000 deltas, message_update listens", await streams({ "a.ts": listening(["message_update"]) }), "2 % more");
+    const everyDelta = { "a.ts": listening(["message_update"]) };
+    for (const program of ["agentd", "pi"]) {
+      row(`${program}: an answer of 5,000 deltas without pauses, nobody listens`, await streams(program, {}, { pieces: 5_000 }, 10));
+      row(`${program}: the same, message_update listens`, await streams(program, everyDelta, { pieces: 5_000 }, 10));
+      // A fast model: 200 deltas in a second.
+      row(`${program}: an answer of 400 deltas, 5 ms apart, nobody listens`, await streams(program, {}, { pieces: 400, pause: 5 }, 4));
+      row(`${program}: the same, message_update listens`, await streams(program, everyDelta, { pieces: 400, pause: 5 }, 4), "2 % more");
+    }
   },
   async tools() {
     const calls = (extensions, name) => inHome("agentd", {

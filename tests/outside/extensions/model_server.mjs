@@ -1,13 +1,14 @@
 // A model on a loopback port, which says what a test wants: chat completions, Anthropic's messages and Google's generateContent.
 
 import { createServer } from "node:http";
+import { setTimeout } from "node:timers/promises";
 
 /// A server that answers requests by `answer(asked)`.
 ///
 /// `asked` is `{api, body, headers, prompt, results, text}`: the last texts of a user, the number of tool results after them, and all that is
 /// in the request as one string. The answer is
-/// `{text?, pieces?, thinking?, calls?: [{id, name, args}], usage?: {input, output}, fail?: {status, message}, hold?: promise}`: `hold` is waited
-/// for between the text and the end. Pages are `page(path, url)`: `{type, body}`, or nothing.
+/// `{text?, pieces?, thinking?, calls?: [{id, name, args}], usage?: {input, output}, fail?: {status, message}, hold?: promise, pause?: ms}`: `hold` is waited
+/// for between the text and the end, `pause` is the time in milliseconds between two events. Pages are `page(path, url)`: `{type, body}`, or nothing.
 export async function modelServer(answer, page = () => undefined) {
   const requests = [], broken = [], listeners = new Set();
   const server = createServer(async (request, response) => {
@@ -41,7 +42,10 @@ export async function modelServer(answer, page = () => undefined) {
           speak();
           await Promise.race([said.hold, asked.closed]);
         }
-        else response.write(`${name === "" ? "" : `event: ${name}\n`}data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`);
+        else {
+          if (said.pause) await setTimeout(said.pause);
+          response.write(`${name === "" ? "" : `event: ${name}\n`}data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`);
+        }
       }
       response.end();
     } catch (error) {
