@@ -11,17 +11,23 @@ import { examples, side } from "./side.mjs";
 /// `what` is that of `side`, but that `answer` makes the answers of one program's model. `talk` gets the side and starts its clients; what
 /// it gives back is compared, too. `once` has prompts answered in the mode of events. `what.wanted` are differences that are wanted in this conversation alone (`compare.mjs`).
 export async function both(t, what, talk) {
-  await persistent(() => compared(t, what, talk));
+  await persistent(t, (attempt) => compared(attempt, what, talk));
 }
 
 /// Runs a comparison again, twice at most, where it fails: what two processes tell of at the same moment comes in one order or the other, in pi
 /// as in agentd, and a busy machine changes it. A difference that is one comes each time.
-export async function persistent(comparison) {
+///
+/// `comparison` gets a context of the test whose `after` is the end of that attempt: the next one finds nothing of it.
+export async function persistent(t, comparison) {
   for (let left = 2; ; left -= 1) {
+    const cleanups = [];
     try {
-      return await comparison();
+      return await comparison({ name: t.name, after: (cleanup) => cleanups.push(cleanup) });
     } catch (error) {
       if (left === 0 || error.code !== "ERR_ASSERTION") throw error;
+      t.diagnostic(`made again: ${error.message}`);
+    } finally {
+      for (const cleanup of cleanups.toReversed()) await cleanup();
     }
   }
 }

@@ -161,7 +161,7 @@ test("what an extension sees of a conversation", { timeout: 240_000 }, async (t)
   const talk = () => Promise.all([probed(t, "agentd"), probed(t, "pi")]);
   let talked = talk();
   for (const name of ["the start", ...Object.keys(parts)]) {
-    await t.test(name, () => persistent(async () => {
+    await t.test(name, (t) => persistent(t, async () => {
       const [ours, theirs] = await talked;
       // A part that differs is compared again, in another conversation.
       if (!isDeepStrictEqual(ours[name], theirs[name])) talked = talk();

@@ -18,11 +18,11 @@ const pathOf = (name, row) => {
 };
 
 /// What one program does in the conversation of a row.
-async function run(t, program, name, row) {
+async function run(attempt, program, name, row) {
   let letGo;
   const held = new Promise((resolve) => (letGo = resolve));
   const answer = row.holds ? row.answer(held) : row.answer;
-  const place = await side(t, program, { ...row, answer, extensions: [pathOf(name, row)] });
+  const place = await side(attempt, program, { ...row, answer, extensions: [pathOf(name, row)] });
   for (const path of row.programs ?? []) chmodSync(place.at(path), 0o755);
   place.env.PATH = `${place.at("bin")}:${place.env.PATH}`;
   await row.prepare?.(place);
@@ -60,10 +60,10 @@ async function run(t, program, name, row) {
 describe("examples do the same in agentd and in pi", { concurrency: Number(process.env.AGENTD_OUTSIDE_CONCURRENCY ?? 2) }, () => {
   for (const [name, row] of Object.entries(rows)) {
     const programs = ["agentd", "pi"];
-    test(name, { timeout: 120_000, todo: row.waits && "not served yet" }, (t) => persistent(async () => {
+    test(name, { timeout: 120_000, todo: row.waits && "not served yet" }, (t) => persistent(t, async (attempt) => {
       const done = [];
-      if (row.apart) for (const program of programs) done.push(await run(t, program, name, row));
-      else done.push(...await Promise.all(programs.map((program) => run(t, program, name, row))));
+      if (row.apart) for (const program of programs) done.push(await run(attempt, program, name, row));
+      else done.push(...await Promise.all(programs.map((program) => run(attempt, program, name, row))));
       const [ours, theirs] = done;
       same(ours.account, theirs.account, name);
       assert.deepEqual(ours.given, theirs.given);

@@ -7453,42 +7453,6 @@ function shown(extension) {
   return Object.assign(extension, { resolvedPath: source.entry, sourceInfo: source.sourceInfo });
 }
 
-// src/modules/unavailable.ts
-var NotAvailableError = class extends Error {
-  code = "not_available";
-  constructor(what) {
-    super(`${what} is not available in agentd`);
-    this.name = "NotAvailableError";
-  }
-};
-var registered = /* @__PURE__ */ new Map();
-function register(specifier, name) {
-  const names = registered.get(specifier) ?? /* @__PURE__ */ new Set();
-  registered.set(specifier, names.add(name));
-}
-function unavailable(specifier, name) {
-  register(specifier, name);
-  const stub = function() {
-    throw new NotAvailableError(name);
-  };
-  Object.defineProperty(stub, "name", { value: name });
-  return new Proxy(stub, {
-    get(target, key2, receiver) {
-      if (key2 in target || typeof key2 === "symbol") return Reflect.get(target, key2, receiver);
-      if (key2 === "then") return void 0;
-      return () => {
-        throw new NotAvailableError(`${name}.${key2}`);
-      };
-    }
-  });
-}
-function unavailableAll(specifier, names) {
-  return Object.fromEntries(names.map((name) => [name, unavailable(specifier, name)]));
-}
-function unavailableExports() {
-  return Object.fromEntries([...registered].map(([specifier, names]) => [specifier, [...names].sort()]));
-}
-
 // src/modules/ai/transcript.ts
 var transcript_exports = {};
 __export(transcript_exports, {
@@ -8038,10 +8002,10 @@ function validateToolArguments(tool, toolCall) {
   const value = isObject2(toolCall.arguments) ? validator.coerce(schema, structuredClone(toolCall.arguments)) : toolCall.arguments;
   const problems = validator.check(schema, value, []);
   if (problems.length === 0) return value;
-  const lines = problems.map(({ path, message }) => `  - ${path.length === 0 ? "root" : path.join(".")}: ${message}`);
+  const lines2 = problems.map(({ path, message }) => `  - ${path.length === 0 ? "root" : path.join(".")}: ${message}`);
   throw new Error(
     `Validation failed for tool "${tool.name}":
-${lines.join("\n")}
+${lines2.join("\n")}
 
 Received arguments:
 ${JSON.stringify(toolCall.arguments, null, 2)}`
@@ -8556,14 +8520,504 @@ function messagesOf(input, images) {
   return [{ role: "user", content: [{ type: "text", text: input }, ...images], timestamp: Date.now() }];
 }
 
+// src/modules/ai/json.ts
+var json_exports = {};
+__export(json_exports, {
+  parseJsonWithRepair: () => parseJsonWithRepair,
+  parseStreamingJson: () => parseStreamingJson,
+  parseToolCallArguments: () => parseToolCallArguments,
+  repairJson: () => repairJson
+});
+var import_partial_json2 = __toESM(require_dist(), 1);
+var ESCAPES = '"\\/bfnrt';
+var CONTROL_ESCAPES = { "\n": "\\n", "\r": "\\r", "	": "\\t", "\b": "\\b", "\f": "\\f" };
+function escapeControl(character) {
+  return CONTROL_ESCAPES[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+function repairJson(json) {
+  let repaired = "";
+  let inString = false;
+  for (let at = 0; at < json.length; at += 1) {
+    const character = json.charAt(at);
+    if (!inString) {
+      inString = character === '"';
+      repaired += character;
+    } else if (character === '"') {
+      inString = false;
+      repaired += character;
+    } else if (character === "\\") {
+      const next = json.charAt(at + 1);
+      const valid = next === "u" ? /^[0-9a-f]{4}$/i.test(json.slice(at + 2, at + 6)) : next !== "" && ESCAPES.includes(next);
+      if (valid) {
+        repaired += character + next;
+        at += 1;
+      } else {
+        repaired += "\\\\";
+      }
+    } else {
+      repaired += character < " " ? escapeControl(character) : character;
+    }
+  }
+  return repaired;
+}
+function parseJsonWithRepair(json) {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    const repaired = repairJson(json);
+    if (repaired === json) throw error;
+    return JSON.parse(repaired);
+  }
+}
+function messageOf3(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+function parseToolCallArguments(json) {
+  if (!json || json.trim() === "") return { arguments: {} };
+  const failed2 = (reason) => ({
+    arguments: {},
+    argumentsError: `${reason}
+
+Received arguments:
+${json}`
+  });
+  let value;
+  try {
+    value = parseJsonWithRepair(json);
+  } catch (error) {
+    return failed2(messageOf3(error));
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return failed2("Tool arguments must be a JSON object");
+  }
+  return { arguments: value };
+}
+function parseStreamingJson(partialJson) {
+  if (!partialJson || partialJson.trim() === "") return {};
+  try {
+    return parseJsonWithRepair(partialJson);
+  } catch {
+  }
+  for (const text2 of [partialJson, repairJson(partialJson)]) {
+    try {
+      return (0, import_partial_json2.parse)(text2) ?? {};
+    } catch {
+    }
+  }
+  return {};
+}
+
+// src/modules/ai/streaming_json.ts
+var MAX_DEPTH = 32;
+var CREDIT_PER_CHARACTER = 4;
+var CREDIT_PER_PIECE = 64;
+var SIMPLE_ESCAPES = {
+  '"': '"',
+  "\\": "\\",
+  "/": "/",
+  b: "\b",
+  f: "\f",
+  n: "\n",
+  r: "\r",
+  t: "	"
+};
+var LITERALS = [["true", true], ["false", false], ["null", null]];
+function wordValue(word) {
+  const literal = LITERALS.find(([text2]) => text2 === word);
+  if (literal) return literal[1];
+  return /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(word) ? Number(word) : void 0;
+}
+function partialWordValue(word) {
+  const literal = LITERALS.find(([text2]) => text2.startsWith(word));
+  if (literal) return literal[1];
+  return wordValue(word.replace(/[eE][+-]?$/, ""));
+}
+var StreamingJsonParser = class {
+  #stack = [];
+  #root;
+  #token;
+  #changes = [];
+  #credit = 0;
+  #snapshot;
+  #fresh = true;
+  /** Reads the next piece and returns what it changed. */
+  append(text2) {
+    this.#changes = [];
+    this.#credit += text2.length * CREDIT_PER_CHARACTER + CREDIT_PER_PIECE;
+    if (text2 !== "") this.#fresh = false;
+    let at = 0;
+    while (at < text2.length && !this.#finished()) at = this.#read(text2, at);
+    this.#report();
+    return this.#changes;
+  }
+  /** The value so far, or undefined before one has begun. It never changes afterwards. */
+  snapshot() {
+    if (this.#fresh) return this.#snapshot;
+    const cost = this.#stack.reduce((sum, { container }) => sum + sizeOf(container), 0);
+    if (cost > this.#credit && this.#snapshot !== void 0) return this.#snapshot;
+    this.#credit = Math.max(0, this.#credit - cost);
+    this.#snapshot = this.#build();
+    this.#fresh = true;
+    return this.#snapshot;
+  }
+  #finished() {
+    return this.#root !== void 0 && this.#stack.length === 0 && this.#token === void 0;
+  }
+  /** Reads what begins at `at` and returns where to go on. */
+  #read(text2, at) {
+    const token = this.#token;
+    if (token && token.kind !== "word") return this.#readString(token, text2, at);
+    const character = text2.charAt(at);
+    if (!/[{}[\],:"\s]/.test(character)) {
+      this.#token ??= { kind: "word", text: "", escape: "", reported: 0 };
+      this.#token.text += character;
+      return at + 1;
+    }
+    this.#endWord();
+    if (this.#finished()) return text2.length;
+    switch (character) {
+      case '"':
+        this.#startString();
+        break;
+      case "{":
+        this.#open({});
+        break;
+      case "[":
+        this.#open([]);
+        break;
+      case "}":
+      case "]":
+        this.#close(character);
+        break;
+      default:
+        break;
+    }
+    return at + 1;
+  }
+  /** Whether a value can stand here: not where an object waits for a key. */
+  #takesValue() {
+    const top = this.#stack.at(-1);
+    return top === void 0 ? this.#root === void 0 : Array.isArray(top.container) || top.key !== void 0;
+  }
+  #startString() {
+    this.#token = { kind: this.#takesValue() ? "string" : "key", text: "", escape: "", reported: -1 };
+  }
+  #readString(token, text2, at) {
+    if (token.escape) return this.#readEscape(token, text2.charAt(at), at);
+    let end2 = at;
+    while (end2 < text2.length && text2[end2] !== '"' && text2[end2] !== "\\") end2 += 1;
+    token.text += text2.slice(at, end2);
+    if (end2 >= text2.length) return end2;
+    if (text2[end2] === "\\") token.escape = "\\";
+    else this.#endString(token);
+    return end2 + 1;
+  }
+  /** Takes a character of an escape. One that makes the escape invalid leaves it as literal text. */
+  #readEscape(token, character, at) {
+    if (token.escape === "\\") {
+      if (character === "u") {
+        token.escape = "\\u";
+        return at + 1;
+      }
+      const simple = SIMPLE_ESCAPES[character];
+      token.escape = "";
+      token.text += simple ?? "\\";
+      return simple === void 0 ? at : at + 1;
+    }
+    if (!/[0-9a-f]/i.test(character)) {
+      token.text += token.escape;
+      token.escape = "";
+      return at;
+    }
+    token.escape += character;
+    if (token.escape.length === 6) {
+      token.text += String.fromCharCode(Number.parseInt(token.escape.slice(2), 16));
+      token.escape = "";
+    }
+    return at + 1;
+  }
+  #endString(token) {
+    if (token.kind === "string") this.#reportString(token);
+    this.#token = void 0;
+    const top = this.#stack.at(-1);
+    if (token.kind === "key") {
+      if (top) top.key = token.text;
+    } else {
+      this.#place(token.text);
+    }
+  }
+  #endWord() {
+    const token = this.#token;
+    if (token?.kind !== "word") return;
+    this.#token = void 0;
+    const value = wordValue(token.text);
+    if (!this.#takesValue()) return;
+    if (value === void 0) {
+      const top = this.#stack.at(-1);
+      if (top) delete top.key;
+      return;
+    }
+    this.#change({ kind: "set", path: this.#path(), value });
+    this.#place(value);
+  }
+  #open(container) {
+    if (!this.#takesValue()) return;
+    this.#change({ kind: "set", path: this.#path(), value: Array.isArray(container) ? [] : {} });
+    this.#stack.push({ container });
+  }
+  #close(character) {
+    const top = this.#stack.at(-1);
+    if (!top || Array.isArray(top.container) !== (character === "]")) return;
+    this.#stack.pop();
+    if (this.#stack.length === MAX_DEPTH) this.#changes.push({ kind: "set", path: this.#path(), value: top.container });
+    this.#place(top.container);
+  }
+  /** Puts a finished value where it belongs. */
+  #place(value) {
+    const top = this.#stack.at(-1);
+    if (!top) {
+      this.#root = { value };
+    } else if (Array.isArray(top.container)) {
+      top.container.push(value);
+    } else {
+      setMember(top.container, top.key, value);
+      delete top.key;
+    }
+  }
+  /** Path of the place where the next value goes. */
+  #path() {
+    return this.#stack.map(({ container, key: key2 }) => Array.isArray(container) ? container.length : key2);
+  }
+  #change(change) {
+    if (this.#stack.length < MAX_DEPTH) this.#changes.push(change);
+  }
+  /** Reports what a piece added to the string that it leaves open. */
+  #report() {
+    if (this.#token?.kind === "string") this.#reportString(this.#token);
+  }
+  #reportString(token) {
+    if (token.reported < 0) this.#change({ kind: "set", path: this.#path(), value: token.text });
+    else if (token.text.length > token.reported) {
+      this.#change({ kind: "append", path: this.#path(), text: token.text.slice(token.reported) });
+    }
+    token.reported = token.text.length;
+  }
+  /** Copies what is open; what is finished is shared. */
+  #build() {
+    let value;
+    const token = this.#token;
+    if (token?.kind === "string") value = token.text;
+    else if (token?.kind === "word" && this.#takesValue()) value = partialWordValue(token.text);
+    for (let index = this.#stack.length - 1; index >= 0; index -= 1) {
+      const { container, key: key2 } = this.#stack[index];
+      if (Array.isArray(container)) {
+        value = value === void 0 ? [...container] : [...container, value];
+      } else {
+        const copy = { ...container };
+        if (value !== void 0 && key2 !== void 0) setMember(copy, key2, value);
+        value = copy;
+      }
+    }
+    return value === void 0 ? this.#root?.value : value;
+  }
+};
+function setMember(target, key2, value) {
+  Object.defineProperty(target, key2, { value, writable: true, enumerable: true, configurable: true });
+}
+function sizeOf(container) {
+  return Array.isArray(container) ? container.length : Object.keys(container).length;
+}
+function asArguments(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+}
+var ToolCallArgumentsStream = class {
+  #text = "";
+  #parser = new StreamingJsonParser();
+  /** All text so far. */
+  get text() {
+    return this.#text;
+  }
+  /** Takes in a piece and returns the arguments so far. */
+  append(delta) {
+    this.#text += delta;
+    this.#parser.append(delta);
+    return asArguments(this.#parser.snapshot());
+  }
+  /** Takes in the whole text. `delta` is what is new, when it continues the text so far. */
+  replace(text2) {
+    if (text2.startsWith(this.#text)) {
+      const delta = text2.slice(this.#text.length);
+      return { delta, arguments: this.append(delta) };
+    }
+    this.#text = "";
+    this.#parser = new StreamingJsonParser();
+    return { delta: void 0, arguments: this.append(text2) };
+  }
+  /** The arguments of the complete text. */
+  finish() {
+    return parseToolCallArguments(this.#text);
+  }
+};
+
+// src/modules/agent_core/proxy.ts
+var SENT_OPTIONS = [
+  "temperature",
+  "samplingParams",
+  "maxTokens",
+  "reasoning",
+  "cacheRetention",
+  "sessionId",
+  "headers",
+  "metadata",
+  "transport",
+  "thinkingBudgets",
+  "maxRetryDelayMs"
+];
+function streamProxy(model, context, options) {
+  const stream = new AssistantMessageEventStream();
+  void streamInto(stream, new ProxiedMessage(model), { model, context, options });
+  return stream;
+}
+async function streamInto(stream, answer, { model, context, options }) {
+  try {
+    const response = await fetch(`${options.proxyUrl}/api/stream`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${options.authToken}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ model, context, options: Object.fromEntries(SENT_OPTIONS.map((name) => [name, options[name]])) }),
+      ...options.signal === void 0 ? {} : { signal: options.signal }
+    });
+    if (!response.ok) throw new Error(`Proxy error: ${await refusal(response)}`);
+    let isOver = false;
+    for await (const line of lines(response, options.signal)) {
+      const data = line.startsWith("data: ") ? line.slice(6).trim() : "";
+      const event = data === "" ? void 0 : answer.take(JSON.parse(data));
+      if (event === void 0) continue;
+      isOver ||= event.type === "done" || event.type === "error";
+      stream.push(event);
+    }
+    if (!isOver) stream.push(answer.failed("error", "Connection closed by proxy server before the response completed"));
+  } catch (error) {
+    stream.push(answer.failed(options.signal?.aborted ? "aborted" : "error", error instanceof Error ? error.message : String(error)));
+  }
+  stream.end();
+}
+async function refusal(response) {
+  const said = await response.json().catch(() => void 0);
+  return said?.error ? String(said.error) : `${response.status} ${response.statusText}`;
+}
+async function* lines(response, signal) {
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for await (const chunk of response.body) {
+      if (signal?.aborted) break;
+      const parts = decoder.decode(chunk, { stream: true }).split("\n");
+      parts[0] = rest + parts[0];
+      rest = parts.pop();
+      yield* parts;
+    }
+  } catch (error) {
+    if (!signal?.aborted) throw error;
+  }
+  if (signal?.aborted) throw new Error("Request aborted by user");
+  rest += decoder.decode();
+  if (rest !== "") yield rest;
+}
+var ProxiedMessage = class {
+  #message;
+  /** The arguments of the calls that are coming in, by their places in the content. */
+  #arguments = /* @__PURE__ */ new Map();
+  constructor(model) {
+    this.#message = {
+      role: "assistant",
+      stopReason: "pending",
+      content: [],
+      api: model.api,
+      provider: model.provider,
+      model: model.id,
+      usage: emptyUsage2(),
+      timestamp: Date.now()
+    };
+  }
+  /** Takes in an event; gives back the one that consumers see, if there is one. Throws where it does not fit what came before. */
+  take(event) {
+    const [kind, step] = event.type.split("_");
+    if (kind === "text" || kind === "thinking" || kind === "toolcall") {
+      if (step === "start") return this.#begin(kind, event);
+      if (step === "delta") return this.#grow(kind, event);
+      if (step === "end") return this.#close(kind, event);
+    }
+    switch (event.type) {
+      case "start":
+        return { type: "start", partial: this.#message };
+      case "done":
+        this.#finish(event);
+        return { type: "done", reason: event.reason, message: this.#message };
+      case "error":
+        this.#finish(event);
+        if (event.errorMessage !== void 0) this.#message.errorMessage = event.errorMessage;
+        return { type: "error", reason: event.reason, error: this.#message };
+      default:
+        console.warn(`Unhandled proxy event type: ${event.type}`);
+        return void 0;
+    }
+  }
+  /** The event of an answer that did not come to its end. What there is of it stays. */
+  failed(reason, errorMessage) {
+    Object.assign(this.#message, { stopReason: reason, errorMessage });
+    return { type: "error", reason, error: this.#message };
+  }
+  #finish({ reason, usage, providerThinkingLevel }) {
+    Object.assign(this.#message, { stopReason: reason, usage }, providerThinkingLevel === void 0 ? {} : { providerThinkingLevel });
+  }
+  #begin(kind, { type, contentIndex, id, toolName }) {
+    if (kind === "toolcall") {
+      this.#arguments.set(contentIndex, new ToolCallArgumentsStream());
+      this.#message.content[contentIndex] = { type: "toolCall", id, name: toolName, arguments: {}, partialJson: "" };
+    } else {
+      this.#message.content[contentIndex] = kind === "text" ? { type: "text", text: "" } : { type: "thinking", thinking: "" };
+    }
+    return { type, contentIndex, partial: this.#message };
+  }
+  #grow(kind, { type, contentIndex, delta }) {
+    const block = this.#block(kind, type, contentIndex);
+    if (block.type === "text") block.text += delta;
+    else if (block.type === "thinking") block.thinking += delta;
+    else {
+      const stream = this.#arguments.get(contentIndex);
+      this.#message.content[contentIndex] = { ...block, arguments: stream.append(delta), partialJson: stream.text };
+    }
+    return { type, contentIndex, delta, partial: this.#message };
+  }
+  #close(kind, { type, contentIndex, contentSignature, toolCall }) {
+    if (kind === "toolcall") {
+      const block2 = this.#message.content[contentIndex];
+      if (block2?.type !== "toolCall") return void 0;
+      Object.assign(block2, toolCall);
+      delete block2["partialJson"];
+      this.#arguments.delete(contentIndex);
+      return { type, contentIndex, toolCall: block2, partial: this.#message };
+    }
+    const block = this.#block(kind, type, contentIndex);
+    const signature = contentSignature === void 0 ? {} : { [`${kind}Signature`]: contentSignature };
+    Object.assign(block, signature);
+    return { type, contentIndex, content: block.type === "text" ? block.text : block.thinking, partial: this.#message };
+  }
+  /** The block that an event is about. */
+  #block(kind, event, contentIndex) {
+    const block = this.#message.content[contentIndex];
+    const expected = kind === "toolcall" ? "toolCall" : kind;
+    if (block?.type !== expected) throw new Error(`Received ${event} for non-${expected} content`);
+    return block;
+  }
+};
+
 // src/modules/agent_core/index.ts
-var AGENT_CORE_PACKAGE = "@earendil-works/pi-agent-core";
 function createAgentCoreModule(attribution, streamSimple) {
   let fallback = streamSimple;
   const identity = { attribution };
   const stream = (given) => given ?? fallback;
   return {
-    ...unavailableAll(AGENT_CORE_PACKAGE, ["streamProxy"]),
     Agent: class Agent extends AgentBase {
       constructor(options = {}) {
         super(options, (model, context, more) => fallback(model, context, more));
@@ -8577,7 +9031,8 @@ function createAgentCoreModule(attribution, streamSimple) {
     runToolCall,
     setDefaultStreamFn: (given) => {
       fallback = given ?? streamSimple;
-    }
+    },
+    streamProxy
   };
 }
 
@@ -16519,6 +16974,42 @@ function typeboxModules() {
   };
 }
 
+// src/modules/unavailable.ts
+var NotAvailableError = class extends Error {
+  code = "not_available";
+  constructor(what) {
+    super(`${what} is not available in agentd`);
+    this.name = "NotAvailableError";
+  }
+};
+var registered = /* @__PURE__ */ new Map();
+function register(specifier, name) {
+  const names = registered.get(specifier) ?? /* @__PURE__ */ new Set();
+  registered.set(specifier, names.add(name));
+}
+function unavailable(specifier, name) {
+  register(specifier, name);
+  const stub = function() {
+    throw new NotAvailableError(name);
+  };
+  Object.defineProperty(stub, "name", { value: name });
+  return new Proxy(stub, {
+    get(target, key2, receiver) {
+      if (key2 in target || typeof key2 === "symbol") return Reflect.get(target, key2, receiver);
+      if (key2 === "then") return void 0;
+      return () => {
+        throw new NotAvailableError(`${name}.${key2}`);
+      };
+    }
+  });
+}
+function unavailableAll(specifier, names) {
+  return Object.fromEntries(names.map((name) => [name, unavailable(specifier, name)]));
+}
+function unavailableExports() {
+  return Object.fromEntries([...registered].map(([specifier, names]) => [specifier, [...names].sort()]));
+}
+
 // src/modules/ai/cache_warming.ts
 var cache_warming_exports = {};
 __export(cache_warming_exports, {
@@ -17048,93 +17539,6 @@ function getIdentityHeaders(target, identity) {
   return { "User-Agent": formatUserAgent(identity), ...getAttributionHeaders(target, identity) };
 }
 
-// src/modules/ai/json.ts
-var json_exports = {};
-__export(json_exports, {
-  parseJsonWithRepair: () => parseJsonWithRepair,
-  parseStreamingJson: () => parseStreamingJson,
-  parseToolCallArguments: () => parseToolCallArguments,
-  repairJson: () => repairJson
-});
-var import_partial_json2 = __toESM(require_dist(), 1);
-var ESCAPES = '"\\/bfnrt';
-var CONTROL_ESCAPES = { "\n": "\\n", "\r": "\\r", "	": "\\t", "\b": "\\b", "\f": "\\f" };
-function escapeControl(character) {
-  return CONTROL_ESCAPES[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-}
-function repairJson(json) {
-  let repaired = "";
-  let inString = false;
-  for (let at = 0; at < json.length; at += 1) {
-    const character = json.charAt(at);
-    if (!inString) {
-      inString = character === '"';
-      repaired += character;
-    } else if (character === '"') {
-      inString = false;
-      repaired += character;
-    } else if (character === "\\") {
-      const next = json.charAt(at + 1);
-      const valid = next === "u" ? /^[0-9a-f]{4}$/i.test(json.slice(at + 2, at + 6)) : next !== "" && ESCAPES.includes(next);
-      if (valid) {
-        repaired += character + next;
-        at += 1;
-      } else {
-        repaired += "\\\\";
-      }
-    } else {
-      repaired += character < " " ? escapeControl(character) : character;
-    }
-  }
-  return repaired;
-}
-function parseJsonWithRepair(json) {
-  try {
-    return JSON.parse(json);
-  } catch (error) {
-    const repaired = repairJson(json);
-    if (repaired === json) throw error;
-    return JSON.parse(repaired);
-  }
-}
-function messageOf3(error) {
-  return error instanceof Error ? error.message : String(error);
-}
-function parseToolCallArguments(json) {
-  if (!json || json.trim() === "") return { arguments: {} };
-  const failed2 = (reason) => ({
-    arguments: {},
-    argumentsError: `${reason}
-
-Received arguments:
-${json}`
-  });
-  let value;
-  try {
-    value = parseJsonWithRepair(json);
-  } catch (error) {
-    return failed2(messageOf3(error));
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return failed2("Tool arguments must be a JSON object");
-  }
-  return { arguments: value };
-}
-function parseStreamingJson(partialJson) {
-  if (!partialJson || partialJson.trim() === "") return {};
-  try {
-    return parseJsonWithRepair(partialJson);
-  } catch {
-  }
-  for (const text2 of [partialJson, repairJson(partialJson)]) {
-    try {
-      return (0, import_partial_json2.parse)(text2) ?? {};
-    } catch {
-    }
-  }
-  return {};
-}
-
 // src/modules/ai/stores.ts
 var stores_exports = {};
 __export(stores_exports, {
@@ -17192,258 +17596,6 @@ function registerSessionResourceCleanup(cleanup) {
 function cleanupSessionResources(sessionId) {
   for (const cleanup of [...cleanups]) cleanup(sessionId);
 }
-
-// src/modules/ai/streaming_json.ts
-var MAX_DEPTH = 32;
-var CREDIT_PER_CHARACTER = 4;
-var CREDIT_PER_PIECE = 64;
-var SIMPLE_ESCAPES = {
-  '"': '"',
-  "\\": "\\",
-  "/": "/",
-  b: "\b",
-  f: "\f",
-  n: "\n",
-  r: "\r",
-  t: "	"
-};
-var LITERALS = [["true", true], ["false", false], ["null", null]];
-function wordValue(word) {
-  const literal = LITERALS.find(([text2]) => text2 === word);
-  if (literal) return literal[1];
-  return /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(word) ? Number(word) : void 0;
-}
-function partialWordValue(word) {
-  const literal = LITERALS.find(([text2]) => text2.startsWith(word));
-  if (literal) return literal[1];
-  return wordValue(word.replace(/[eE][+-]?$/, ""));
-}
-var StreamingJsonParser = class {
-  #stack = [];
-  #root;
-  #token;
-  #changes = [];
-  #credit = 0;
-  #snapshot;
-  #fresh = true;
-  /** Reads the next piece and returns what it changed. */
-  append(text2) {
-    this.#changes = [];
-    this.#credit += text2.length * CREDIT_PER_CHARACTER + CREDIT_PER_PIECE;
-    if (text2 !== "") this.#fresh = false;
-    let at = 0;
-    while (at < text2.length && !this.#finished()) at = this.#read(text2, at);
-    this.#report();
-    return this.#changes;
-  }
-  /** The value so far, or undefined before one has begun. It never changes afterwards. */
-  snapshot() {
-    if (this.#fresh) return this.#snapshot;
-    const cost = this.#stack.reduce((sum, { container }) => sum + sizeOf(container), 0);
-    if (cost > this.#credit && this.#snapshot !== void 0) return this.#snapshot;
-    this.#credit = Math.max(0, this.#credit - cost);
-    this.#snapshot = this.#build();
-    this.#fresh = true;
-    return this.#snapshot;
-  }
-  #finished() {
-    return this.#root !== void 0 && this.#stack.length === 0 && this.#token === void 0;
-  }
-  /** Reads what begins at `at` and returns where to go on. */
-  #read(text2, at) {
-    const token = this.#token;
-    if (token && token.kind !== "word") return this.#readString(token, text2, at);
-    const character = text2.charAt(at);
-    if (!/[{}[\],:"\s]/.test(character)) {
-      this.#token ??= { kind: "word", text: "", escape: "", reported: 0 };
-      this.#token.text += character;
-      return at + 1;
-    }
-    this.#endWord();
-    if (this.#finished()) return text2.length;
-    switch (character) {
-      case '"':
-        this.#startString();
-        break;
-      case "{":
-        this.#open({});
-        break;
-      case "[":
-        this.#open([]);
-        break;
-      case "}":
-      case "]":
-        this.#close(character);
-        break;
-      default:
-        break;
-    }
-    return at + 1;
-  }
-  /** Whether a value can stand here: not where an object waits for a key. */
-  #takesValue() {
-    const top = this.#stack.at(-1);
-    return top === void 0 ? this.#root === void 0 : Array.isArray(top.container) || top.key !== void 0;
-  }
-  #startString() {
-    this.#token = { kind: this.#takesValue() ? "string" : "key", text: "", escape: "", reported: -1 };
-  }
-  #readString(token, text2, at) {
-    if (token.escape) return this.#readEscape(token, text2.charAt(at), at);
-    let end2 = at;
-    while (end2 < text2.length && text2[end2] !== '"' && text2[end2] !== "\\") end2 += 1;
-    token.text += text2.slice(at, end2);
-    if (end2 >= text2.length) return end2;
-    if (text2[end2] === "\\") token.escape = "\\";
-    else this.#endString(token);
-    return end2 + 1;
-  }
-  /** Takes a character of an escape. One that makes the escape invalid leaves it as literal text. */
-  #readEscape(token, character, at) {
-    if (token.escape === "\\") {
-      if (character === "u") {
-        token.escape = "\\u";
-        return at + 1;
-      }
-      const simple = SIMPLE_ESCAPES[character];
-      token.escape = "";
-      token.text += simple ?? "\\";
-      return simple === void 0 ? at : at + 1;
-    }
-    if (!/[0-9a-f]/i.test(character)) {
-      token.text += token.escape;
-      token.escape = "";
-      return at;
-    }
-    token.escape += character;
-    if (token.escape.length === 6) {
-      token.text += String.fromCharCode(Number.parseInt(token.escape.slice(2), 16));
-      token.escape = "";
-    }
-    return at + 1;
-  }
-  #endString(token) {
-    if (token.kind === "string") this.#reportString(token);
-    this.#token = void 0;
-    const top = this.#stack.at(-1);
-    if (token.kind === "key") {
-      if (top) top.key = token.text;
-    } else {
-      this.#place(token.text);
-    }
-  }
-  #endWord() {
-    const token = this.#token;
-    if (token?.kind !== "word") return;
-    this.#token = void 0;
-    const value = wordValue(token.text);
-    if (!this.#takesValue()) return;
-    if (value === void 0) {
-      const top = this.#stack.at(-1);
-      if (top) delete top.key;
-      return;
-    }
-    this.#change({ kind: "set", path: this.#path(), value });
-    this.#place(value);
-  }
-  #open(container) {
-    if (!this.#takesValue()) return;
-    this.#change({ kind: "set", path: this.#path(), value: Array.isArray(container) ? [] : {} });
-    this.#stack.push({ container });
-  }
-  #close(character) {
-    const top = this.#stack.at(-1);
-    if (!top || Array.isArray(top.container) !== (character === "]")) return;
-    this.#stack.pop();
-    if (this.#stack.length === MAX_DEPTH) this.#changes.push({ kind: "set", path: this.#path(), value: top.container });
-    this.#place(top.container);
-  }
-  /** Puts a finished value where it belongs. */
-  #place(value) {
-    const top = this.#stack.at(-1);
-    if (!top) {
-      this.#root = { value };
-    } else if (Array.isArray(top.container)) {
-      top.container.push(value);
-    } else {
-      setMember(top.container, top.key, value);
-      delete top.key;
-    }
-  }
-  /** Path of the place where the next value goes. */
-  #path() {
-    return this.#stack.map(({ container, key: key2 }) => Array.isArray(container) ? container.length : key2);
-  }
-  #change(change) {
-    if (this.#stack.length < MAX_DEPTH) this.#changes.push(change);
-  }
-  /** Reports what a piece added to the string that it leaves open. */
-  #report() {
-    if (this.#token?.kind === "string") this.#reportString(this.#token);
-  }
-  #reportString(token) {
-    if (token.reported < 0) this.#change({ kind: "set", path: this.#path(), value: token.text });
-    else if (token.text.length > token.reported) {
-      this.#change({ kind: "append", path: this.#path(), text: token.text.slice(token.reported) });
-    }
-    token.reported = token.text.length;
-  }
-  /** Copies what is open; what is finished is shared. */
-  #build() {
-    let value;
-    const token = this.#token;
-    if (token?.kind === "string") value = token.text;
-    else if (token?.kind === "word" && this.#takesValue()) value = partialWordValue(token.text);
-    for (let index = this.#stack.length - 1; index >= 0; index -= 1) {
-      const { container, key: key2 } = this.#stack[index];
-      if (Array.isArray(container)) {
-        value = value === void 0 ? [...container] : [...container, value];
-      } else {
-        const copy = { ...container };
-        if (value !== void 0 && key2 !== void 0) setMember(copy, key2, value);
-        value = copy;
-      }
-    }
-    return value === void 0 ? this.#root?.value : value;
-  }
-};
-function setMember(target, key2, value) {
-  Object.defineProperty(target, key2, { value, writable: true, enumerable: true, configurable: true });
-}
-function sizeOf(container) {
-  return Array.isArray(container) ? container.length : Object.keys(container).length;
-}
-function asArguments(value) {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
-}
-var ToolCallArgumentsStream = class {
-  #text = "";
-  #parser = new StreamingJsonParser();
-  /** All text so far. */
-  get text() {
-    return this.#text;
-  }
-  /** Takes in a piece and returns the arguments so far. */
-  append(delta) {
-    this.#text += delta;
-    this.#parser.append(delta);
-    return asArguments(this.#parser.snapshot());
-  }
-  /** Takes in the whole text. `delta` is what is new, when it continues the text so far. */
-  replace(text2) {
-    if (text2.startsWith(this.#text)) {
-      const delta = text2.slice(this.#text.length);
-      return { delta, arguments: this.append(delta) };
-    }
-    this.#text = "";
-    this.#parser = new StreamingJsonParser();
-    return { delta: void 0, arguments: this.append(text2) };
-  }
-  /** The arguments of the complete text. */
-  finish() {
-    return parseToolCallArguments(this.#text);
-  }
-};
 
 // src/modules/ai/streams.ts
 var BUILT_IN_APIS = [
@@ -20759,13 +20911,13 @@ var unspaced = /[\p{Script_Extensions=Han}\p{Script_Extensions=Hiragana}\p{Scrip
 function wrapTextWithAnsi(text2, width) {
   if (!text2) return [""];
   const style = new StyleState();
-  const lines = [];
+  const lines2 = [];
   for (const line of text2.split(/\r\n|\r|\n/)) {
-    const opening = lines.length > 0 ? style.opening() : "";
-    lines.push(...wrapLine(opening + line, width));
+    const opening = lines2.length > 0 ? style.opening() : "";
+    lines2.push(...wrapLine(opening + line, width));
     for (const piece of pieces(line)) if (piece.sequence !== void 0) style.apply(piece.sequence);
   }
-  return lines;
+  return lines2;
 }
 function wrapLine(line, width) {
   if (visibleWidth(line) <= width) return [line];
@@ -20971,8 +21123,8 @@ function getOsc8LinkAtColumn(line, column) {
 function padLine(line, width) {
   return line + " ".repeat(Math.max(0, width - visibleWidth(line)));
 }
-function styled(lines, width, style) {
-  return lines.map((line) => {
+function styled(lines2, width, style) {
+  return lines2.map((line) => {
     const padded = padLine(line, width);
     return style ? style(padded) : padded;
   });
@@ -21069,9 +21221,9 @@ var Text = class {
     if (!this.#text || this.#text.trim() === "") return [];
     const inner = Math.max(1, width - 2 * this.#paddingX);
     const margin = " ".repeat(this.#paddingX);
-    const lines = wrapTextWithAnsi(this.#text.replaceAll("	", "   "), inner);
+    const lines2 = wrapTextWithAnsi(this.#text.replaceAll("	", "   "), inner);
     const padding = blankLines(this.#paddingY);
-    return styled([...padding, ...lines.map((line) => margin + line), ...padding], width, this.#background);
+    return styled([...padding, ...lines2.map((line) => margin + line), ...padding], width, this.#background);
   }
 };
 var TruncatedText = class {
@@ -21095,11 +21247,11 @@ var TruncatedText = class {
 };
 var Spacer = class {
   #lines;
-  constructor(lines = 1) {
-    this.#lines = lines;
+  constructor(lines2 = 1) {
+    this.#lines = lines2;
   }
-  setLines(lines) {
-    this.#lines = lines;
+  setLines(lines2) {
+    this.#lines = lines2;
   }
   invalidate() {
   }
@@ -21920,11 +22072,11 @@ var Editor = class {
     const inner = Math.max(1, width - 2 * this.#paddingX);
     const margin = " ".repeat(this.#paddingX);
     const cursor = this.getCursor();
-    const lines = this.getLines().flatMap((line, index) => {
+    const lines2 = this.getLines().flatMap((line, index) => {
       if (index !== cursor.line) return wrapTextWithAnsi(line, inner);
       return withCursor(line, cursor.col, inner, this.focused);
     });
-    const shown2 = lines.map((line) => padLine(margin + line, width));
+    const shown2 = lines2.map((line) => padLine(margin + line, width));
     return [this.renderTopBorder(width, 0), ...shown2, this.renderBottomBorder(width, 0)];
   }
 };
@@ -21938,10 +22090,10 @@ function withCursor(line, column, width, focused) {
     const text2 = line.slice(0, column) + marker + renderFakeCursor(under) + line.slice(column + under.length);
     return wrapTextWithAnsi(text2, width);
   }
-  const lines = wrapTextWithAnsi(line, width);
-  const last = lines.pop() ?? "";
+  const lines2 = wrapTextWithAnsi(line, width);
+  const last = lines2.pop() ?? "";
   const cursor = marker + renderFakeCursor(" ");
-  return visibleWidth(last) < width ? [...lines, last + cursor] : [...lines, last, cursor];
+  return visibleWidth(last) < width ? [...lines2, last + cursor] : [...lines2, last, cursor];
 }
 
 // src/modules/tui/components/loader.ts
@@ -22754,20 +22906,20 @@ function formatSize(bytes) {
 }
 function linesOf(content) {
   if (content === "") return [];
-  const lines = content.split("\n");
-  if (lines.at(-1) === "") lines.pop();
-  return lines;
+  const lines2 = content.split("\n");
+  if (lines2.at(-1) === "") lines2.pop();
+  return lines2;
 }
 function measure(content, options) {
   const maxLines = options.maxLines ?? DEFAULT_MAX_LINES;
   const maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
-  const lines = linesOf(content);
+  const lines2 = linesOf(content);
   const totalBytes = Buffer.byteLength(content);
   return {
-    lines,
-    fits: lines.length <= maxLines && totalBytes <= maxBytes,
+    lines: lines2,
+    fits: lines2.length <= maxLines && totalBytes <= maxBytes,
     base: {
-      totalLines: lines.length,
+      totalLines: lines2.length,
       totalBytes,
       lastLinePartial: false,
       firstLineExceedsLimit: false,
@@ -22788,10 +22940,10 @@ function cut(kept, truncatedBy, measured) {
   const content = kept.join("\n");
   return resultOf(measured, content, truncatedBy, kept.length, Buffer.byteLength(content));
 }
-function takeLines(lines, maxLines, maxBytes) {
+function takeLines(lines2, maxLines, maxBytes) {
   const kept = [];
   let bytes = 0;
-  for (const line of lines) {
+  for (const line of lines2) {
     if (kept.length >= maxLines) return { kept, by: "lines" };
     const size = Buffer.byteLength(line) + (kept.length > 0 ? 1 : 0);
     if (bytes + size > maxBytes) return { kept, by: "bytes" };
@@ -22832,10 +22984,10 @@ function truncateLine(line, maxChars = GREP_LINE_UNITS) {
   return { text: `${line.slice(0, end2)}... [truncated]`, wasTruncated: true };
 }
 function truncateToVisualLines(text2, maxVisualLines, width, paddingX = 0, keep = "end") {
-  const lines = new Text(text2, paddingX, 0).render(width);
-  if (lines.length <= maxVisualLines) return { visualLines: lines, skippedCount: 0 };
-  const visualLines = keep === "end" ? lines.slice(-maxVisualLines) : lines.slice(0, maxVisualLines);
-  return { visualLines, skippedCount: lines.length - maxVisualLines };
+  const lines2 = new Text(text2, paddingX, 0).render(width);
+  if (lines2.length <= maxVisualLines) return { visualLines: lines2, skippedCount: 0 };
+  const visualLines = keep === "end" ? lines2.slice(-maxVisualLines) : lines2.slice(0, maxVisualLines);
+  return { visualLines, skippedCount: lines2.length - maxVisualLines };
 }
 
 // src/modules/coding_agent/tools/local_shell.ts
@@ -23439,13 +23591,13 @@ function overlayLines(original, matching, changed) {
   const result = [];
   let at = 0;
   for (const part of diffLines(matching, changed)) {
-    const lines = part.value.split("\n");
-    if (part.value.endsWith("\n")) lines.pop();
-    if (part.removed) at += lines.length;
-    else if (part.added) result.push(...lines);
+    const lines2 = part.value.split("\n");
+    if (part.value.endsWith("\n")) lines2.pop();
+    if (part.removed) at += lines2.length;
+    else if (part.added) result.push(...lines2);
     else {
-      result.push(...originalLines.slice(at, at + lines.length));
-      at += lines.length;
+      result.push(...originalLines.slice(at, at + lines2.length));
+      at += lines2.length;
     }
   }
   return result.join("\n") + (changed.endsWith("\n") ? "\n" : "");
@@ -23506,9 +23658,9 @@ function generateUnifiedPatch(path, oldContent, newContent, contextLines = CONTE
   return patch.replace(/^(?:Index: .*\n)?=+\n/, "").replace(/^(---|\+\+\+) (.*)\t$/gm, "$1 $2");
 }
 function partLines(value) {
-  const lines = value.split("\n");
-  if (lines.at(-1) === "") lines.pop();
-  return lines;
+  const lines2 = value.split("\n");
+  if (lines2.at(-1) === "") lines2.pop();
+  return lines2;
 }
 function generateDiffString(oldContent, newContent, contextLines = CONTEXT_LINES) {
   const parts = diffLines(oldContent, newContent);
@@ -23520,10 +23672,10 @@ function generateDiffString(oldContent, newContent, contextLines = CONTEXT_LINES
   let newLine = 1;
   let firstChangedLine;
   parts.forEach((part, index) => {
-    const lines = partLines(part.value);
+    const lines2 = partLines(part.value);
     if (part.added || part.removed) {
       firstChangedLine ??= newLine;
-      for (const text2 of lines) {
+      for (const text2 of lines2) {
         if (part.added) output.push(line("+", newLine++, text2));
         else output.push(line("-", oldLine++, text2));
       }
@@ -23531,11 +23683,11 @@ function generateDiffString(oldContent, newContent, contextLines = CONTEXT_LINES
     }
     const hasBefore = index > 0;
     const hasAfter = index < parts.length - 1;
-    const head = hasBefore ? Math.min(contextLines, lines.length) : 0;
-    const tail = hasAfter ? Math.min(contextLines, lines.length - head) : 0;
-    const hidden = lines.length - head - tail;
-    lines.forEach((text2, at) => {
-      if (at < head || at >= lines.length - tail) output.push(line(" ", oldLine, text2));
+    const head = hasBefore ? Math.min(contextLines, lines2.length) : 0;
+    const tail = hasAfter ? Math.min(contextLines, lines2.length - head) : 0;
+    const hidden = lines2.length - head - tail;
+    lines2.forEach((text2, at) => {
+      if (at < head || at >= lines2.length - tail) output.push(line(" ", oldLine, text2));
       else if (at === head && hidden > 0 && (hasBefore || hasAfter)) output.push(skip);
       oldLine += 1;
       newLine += 1;
@@ -23681,16 +23833,16 @@ var TOOL_SPECS = {
 // src/modules/coding_agent/tools/run_files.ts
 var SIZE_LIMIT = formatSize(DEFAULT_MAX_BYTES);
 function readText(content, path, offset, limit) {
-  const lines = content.split("\n");
-  const total = lines.length;
+  const lines2 = content.split("\n");
+  const total = lines2.length;
   const start = Math.max(0, Math.trunc(offset ?? 0) - 1);
   if (start >= total) throw new Error(`Offset ${offset} is beyond end of file (${total} lines total)`);
   const wanted = limit === void 0 ? total : start + Math.max(0, Math.trunc(limit));
-  const selected = lines.slice(start, wanted).join("\n");
+  const selected = lines2.slice(start, wanted).join("\n");
   const cut2 = truncateHead(selected);
   const first = start + 1;
   if (cut2.firstLineExceedsLimit) {
-    const size = formatSize(Buffer.byteLength(lines[start]));
+    const size = formatSize(Buffer.byteLength(lines2[start]));
     const text3 = `[Line ${first} is ${size}, exceeds ${SIZE_LIMIT} limit. Use bash: sed -n '${first}p' ${path} | head -c ${DEFAULT_MAX_BYTES}]`;
     return { ...textResult(text3, { truncation: cut2 }), structuredContent: text3 };
   }
@@ -23759,8 +23911,8 @@ async function runEdit(cwd, operations, params, signal) {
 function countOf(limit, fallback) {
   return limit === void 0 ? fallback : Math.max(1, Math.floor(limit));
 }
-function listing(lines, notices, details) {
-  const cut2 = truncateHead(lines.join("\n"), { maxLines: Number.MAX_SAFE_INTEGER });
+function listing(lines2, notices, details) {
+  const cut2 = truncateHead(lines2.join("\n"), { maxLines: Number.MAX_SAFE_INTEGER });
   if (cut2.truncated) {
     notices.push(`${SIZE_LIMIT} limit reached`);
     details.truncation = cut2;
@@ -23809,9 +23961,9 @@ async function runFind(cwd, operations, params, signal) {
   const found = await operations.glob(params.pattern, folder, { ignore: IGNORED, limit: limit + 1 });
   checkAborted(signal);
   if (found.length === 0) return textResult("No files found matching pattern");
-  const lines = found.slice(0, limit).map((path) => isAbsolute3(path) ? relative(folder, path) + (path.endsWith("/") ? "/" : "") : path).map((path) => path.replaceAll("\\", "/"));
-  if (found.length <= limit) return listing(lines, [], {});
-  return listing(lines, [`${limit} results limit reached`], { resultLimitReached: limit });
+  const lines2 = found.slice(0, limit).map((path) => isAbsolute3(path) ? relative(folder, path) + (path.endsWith("/") ? "/" : "") : path).map((path) => path.replaceAll("\\", "/"));
+  if (found.length <= limit) return listing(lines2, [], {});
+  return listing(lines2, [`${limit} results limit reached`], { resultLimitReached: limit });
 }
 
 // src/modules/coding_agent/tools/create.ts
@@ -24060,10 +24212,10 @@ var CombinedAutocompleteProvider = class {
     return null;
   }
   /** Puts a completion in the place of what was typed. */
-  applyCompletion(lines, cursorLine, cursorCol, item, prefix2) {
-    const line = lines[cursorLine] ?? "";
+  applyCompletion(lines2, cursorLine, cursorCol, item, prefix2) {
+    const line = lines2[cursorLine] ?? "";
     const start = cursorCol - prefix2.length;
-    const changed = [...lines];
+    const changed = [...lines2];
     changed[cursorLine] = line.slice(0, start) + item.value + line.slice(cursorCol);
     return { lines: changed, cursorLine, cursorCol: start + item.value.length };
   }
@@ -24259,17 +24411,17 @@ var MarkdownRenderer = class _MarkdownRenderer {
   }
   /** Lines of a list of blocks, with an empty line wherever the source has one. */
   blocks(tokens) {
-    const lines = [];
+    const lines2 = [];
     for (const token of tokens) {
       if (token.type === "space") {
-        if (lines.length > 0) lines.push("");
+        if (lines2.length > 0) lines2.push("");
       } else {
-        if (token.type !== "list" && lines.length > 0 && lines.at(-1) !== "") lines.push("");
-        lines.push(...this.#block(token));
+        if (token.type !== "list" && lines2.length > 0 && lines2.at(-1) !== "") lines2.push("");
+        lines2.push(...this.#block(token));
       }
     }
-    while (lines.at(-1) === "") lines.pop();
-    return lines;
+    while (lines2.at(-1) === "") lines2.pop();
+    return lines2;
   }
   #block(token) {
     const theme = this.#theme;
@@ -24298,11 +24450,11 @@ var MarkdownRenderer = class _MarkdownRenderer {
   }
   #code(token) {
     const theme = this.#theme;
-    const lines = theme.highlightCode?.(token.text, token.lang) ?? token.text.split("\n").map((line) => theme.codeBlock(line));
+    const lines2 = theme.highlightCode?.(token.text, token.lang) ?? token.text.split("\n").map((line) => theme.codeBlock(line));
     const indent = theme.codeBlockIndent ?? INDENT;
     return [
       theme.codeBlockBorder(`\`\`\`${token.lang ?? ""}`),
-      ...lines.map((line) => indent + line),
+      ...lines2.map((line) => indent + line),
       theme.codeBlockBorder("```")
     ];
   }
@@ -24312,11 +24464,11 @@ var MarkdownRenderer = class _MarkdownRenderer {
       const box = item.task ? `[${item.checked ? "x" : " "}] ` : "";
       const tokens = item.tokens.filter((token) => token.type !== "checkbox");
       const nested = new _MarkdownRenderer(this.#theme, Math.max(1, this.#width - marker.length));
-      const lines = nested.blocks(tokens).filter((line) => line !== "" || list2.loose);
+      const lines2 = nested.blocks(tokens).filter((line) => line !== "" || list2.loose);
       const hanging = " ".repeat(marker.length);
       const bullet = this.#theme.listBullet(marker + box);
-      if (lines.length === 0) return [bullet];
-      return lines.map((line, row) => (row === 0 ? bullet : hanging) + line);
+      if (lines2.length === 0) return [bullet];
+      return lines2.map((line, row) => (row === 0 ? bullet : hanging) + line);
     });
   }
   #table(table) {
@@ -24386,10 +24538,10 @@ var Markdown = class {
     const source = this.#options.transform?.(this.#text, inner) ?? this.#text;
     if (source.trim() === "") return [];
     const tokens = parser().lexer(source.replaceAll("	", "   "));
-    const lines = new MarkdownRenderer(this.#theme, inner).blocks(tokens).flatMap((line) => wrapTextWithAnsi(this.#styled(line), inner));
+    const lines2 = new MarkdownRenderer(this.#theme, inner).blocks(tokens).flatMap((line) => wrapTextWithAnsi(this.#styled(line), inner));
     const margin = " ".repeat(this.#paddingX);
     const padding = Array.from({ length: this.#paddingY }, () => "");
-    return [...padding, ...lines.map((line) => margin + line), ...padding].map((line) => {
+    return [...padding, ...lines2.map((line) => margin + line), ...padding].map((line) => {
       const padded = padLine(line, width);
       return this.#style.bgColor?.(padded) ?? padded;
     });
@@ -24474,14 +24626,14 @@ var SelectList = class {
     if (this.#shown.length === 0) return [this.#theme.noMatch("  No matches")];
     const { start, end: end2 } = visibleRange(this.#selected, this.#shown.length, this.#maxVisible);
     const column = this.#primaryColumn();
-    const lines = this.#shown.slice(start, end2).map(
+    const lines2 = this.#shown.slice(start, end2).map(
       (item, index) => this.#renderItem(item, start + index === this.#selected, width, column)
     );
     if (start > 0 || end2 < this.#shown.length) {
       const info = truncateToWidth(`  (${this.#selected + 1}/${this.#shown.length})`, width - PREFIX_WIDTH, "");
-      lines.push(this.#theme.scrollInfo(info));
+      lines2.push(this.#theme.scrollInfo(info));
     }
-    return lines;
+    return lines2;
   }
   #primaryColumn() {
     const min = this.#layout.minPrimaryColumnWidth ?? PRIMARY_COLUMN;
@@ -24652,11 +24804,11 @@ var SettingsList = class {
   }
   render(width) {
     if (this.#submenu) return this.#submenu.render(width);
-    const lines = this.#search ? [...this.#search.render(width), ""] : [];
+    const lines2 = this.#search ? [...this.#search.render(width), ""] : [];
     const items = this.#shown();
     if (items.length === 0) {
       const text2 = this.#items.length === 0 ? "  No settings" : "  No matching settings";
-      return [...lines, truncateToWidth(this.#theme.hint(text2), width)];
+      return [...lines2, truncateToWidth(this.#theme.hint(text2), width)];
     }
     const { start, end: end2 } = visibleRange(this.#selected, items.length, this.#maxVisible);
     const labelWidth = Math.min(LABEL_COLUMN, Math.max(...this.#items.map((item) => visibleWidth(item.label))));
@@ -24664,18 +24816,18 @@ var SettingsList = class {
       const selected = start + index === this.#selected;
       const label = item.label + " ".repeat(Math.max(0, labelWidth - visibleWidth(item.label)));
       const text2 = `${selected ? this.#theme.cursor : "  "}${this.#theme.label(label, selected)}  ${this.#theme.value(item.currentValue, selected)}`;
-      lines.push(truncateToWidth(text2, width));
+      lines2.push(truncateToWidth(text2, width));
     });
-    if (start > 0 || end2 < items.length) lines.push(this.#theme.hint(`  (${this.#selected + 1}/${items.length})`));
+    if (start > 0 || end2 < items.length) lines2.push(this.#theme.hint(`  (${this.#selected + 1}/${items.length})`));
     const description = items[this.#selected]?.description;
     if (description) {
-      lines.push("");
+      lines2.push("");
       for (const line of wrapTextWithAnsi(description, Math.max(1, width - 4))) {
-        lines.push(this.#theme.description(`  ${line}`));
+        lines2.push(this.#theme.description(`  ${line}`));
       }
     }
     const hint = this.#search ? "  Type to filter, Enter changes, Esc leaves" : "  Enter or Space changes, Esc leaves";
-    return [...lines, "", truncateToWidth(this.#theme.hint(hint), width)];
+    return [...lines2, "", truncateToWidth(this.#theme.hint(hint), width)];
   }
 };
 
@@ -24694,8 +24846,8 @@ var Stack2 = class extends Container {
 var VStack = class extends Stack2 {
   render(width) {
     return this.children.flatMap((child, index) => {
-      const lines = child.render(width);
-      return index === 0 ? lines : [...Array.from({ length: this.gap }, () => ""), ...lines];
+      const lines2 = child.render(width);
+      return index === 0 ? lines2 : [...Array.from({ length: this.gap }, () => ""), ...lines2];
     });
   }
 };
@@ -24706,14 +24858,14 @@ var HStack = class extends Stack2 {
     const room = Math.max(count, width - this.gap * (count - 1));
     const columns = this.children.map((child, index) => {
       const columnWidth = Math.floor(room / count) + (index < room % count ? 1 : 0);
-      const lines = child.render(columnWidth).map((line) => truncateToWidth(line, columnWidth, ""));
-      return { columnWidth, lines };
+      const lines2 = child.render(columnWidth).map((line) => truncateToWidth(line, columnWidth, ""));
+      return { columnWidth, lines: lines2 };
     });
-    const height = Math.max(...columns.map(({ lines }) => lines.length));
+    const height = Math.max(...columns.map(({ lines: lines2 }) => lines2.length));
     const gap = " ".repeat(this.gap);
     return Array.from(
       { length: height },
-      (_6, row) => columns.map(({ columnWidth, lines }) => padLine(lines[row] ?? "", columnWidth)).join(gap)
+      (_6, row) => columns.map(({ columnWidth, lines: lines2 }) => padLine(lines2[row] ?? "", columnWidth)).join(gap)
     ).map((line) => visibleWidth(line) > width ? truncateToWidth(line, width, "") : line);
   }
 };
@@ -24751,8 +24903,8 @@ var ScrollView = class extends Container {
   scrollTo(_scrollTop, _options) {
   }
   /** Lines that are left to scroll: all. */
-  scrollBy(lines) {
-    return lines;
+  scrollBy(lines2) {
+    return lines2;
   }
   scrollToStart() {
   }

@@ -1,11 +1,9 @@
 /** The exports of pi-agent-core. */
-import { unavailableAll } from "../unavailable.ts";
 import { AgentBase, type AgentOptions } from "./agent.ts";
 import { agentLoop, agentLoopContinue, runAgentLoop, runAgentLoopContinue } from "./loop.ts";
+import { streamProxy } from "./proxy.ts";
 import { runToolCall } from "./tool_calls.ts";
 import type { StreamFn } from "./types.ts";
-
-export const AGENT_CORE_PACKAGE = "@earendil-works/pi-agent-core";
 
 /** `streamSimple` makes the requests of agents and loops that are given no stream function. */
 export function createAgentCoreModule(attribution: unknown, streamSimple: StreamFn): Record<string, unknown> {
@@ -15,7 +13,6 @@ export function createAgentCoreModule(attribution: unknown, streamSimple: Stream
   type Loop = typeof runAgentLoop;
   type Continue = typeof runAgentLoopContinue;
   return {
-    ...unavailableAll(AGENT_CORE_PACKAGE, ["streamProxy"]),
     Agent: class Agent extends AgentBase {
       constructor(options: AgentOptions = {}) {
         super(options, (model, context, more) => fallback(model, context, more));
@@ -30,5 +27,6 @@ export function createAgentCoreModule(attribution: unknown, streamSimple: Stream
     setDefaultStreamFn: (given: StreamFn | undefined) => {
       fallback = given ?? streamSimple;
     },
+    streamProxy,
   };
 }
