@@ -13,13 +13,45 @@ use crate::surrogates::parse;
 /// model; carrying the text keeps them. A value that agentd made is serialised once and shared from then on: cloning
 /// copies a pointer.
 ///
+/// A text that is in a [`TextStore`] comes into memory when it is first asked for, and stays; [`Self::text_len`], [`Self::with_text`] and
+/// [`Self::write_text`] leave it where it is.
+///
 /// On the wire and in JSON Schema this is just a `T`.
 pub struct Json<T>(Arc<Inner<T>>);
 
 struct Inner<T> {
-    raw: Box<RawValue>,
+    text: Text,
     /// Boxed, so that a value that is only carried does not pay for the room of its typed view.
     typed: OnceLock<Option<Box<T>>>,
+}
+
+/// Texts that are not in memory: those of a file.
+pub trait TextStore: Send + Sync {
+    /// Appends the JSON text of `len` bytes that begins at `at`, in UTF-8. Blocks as a read of a file does. What cannot be read any more is
+    /// `null`; the store reports that.
+    fn read(&self, at: u64, len: usize, out: &mut Vec<u8>);
+}
+
+enum Text {
+    Memory(Box<RawValue>),
+    /// Boxed, so that a value in memory does not pay for it.
+    Stored(Box<StoredText>),
+}
+
+struct StoredText {
+    store: Arc<dyn TextStore>,
+    at: u64,
+    len: usize,
+    loaded: OnceLock<Box<RawValue>>,
+}
+
+impl StoredText {
+    fn load(&self) -> Box<RawValue> {
+        let mut text = Vec::with_capacity(self.len);
+        self.store.read(self.at, self.len, &mut text);
+        let text = String::from_utf8(text).ok().and_then(|text| RawValue::from_string(text).ok());
+        text.unwrap_or_else(|| RawValue::NULL.to_owned())
+    }
 }
 
 impl<T: Serialize> Json<T> {
@@ -29,7 +61,7 @@ impl<T: Serialize> Json<T> {
     /// Fails only for types that JSON cannot represent, such as maps with keys that are no strings.
     pub fn new(value: T) -> Result<Self, serde_json::Error> {
         let raw = serde_json::value::to_raw_value(&value)?;
-        Ok(Self(Arc::new(Inner { raw, typed: OnceLock::from(Some(Box::new(value))) })))
+        Ok(Self(Arc::new(Inner { text: Text::Memory(raw), typed: OnceLock::from(Some(Box::new(value))) })))
     }
 }
 
@@ -37,13 +69,58 @@ impl<T> Json<T> {
     /// Carries `raw` without looking inside.
     #[must_use]
     pub fn from_raw(raw: Box<RawValue>) -> Self {
-        Self(Arc::new(Inner { raw, typed: OnceLock::new() }))
+        Self(Arc::new(Inner { text: Text::Memory(raw), typed: OnceLock::new() }))
     }
 
-    /// The JSON text: one line, as it came or as it was first written.
+    /// Carries the text of `len` bytes that begins at `at` in `store`.
+    #[must_use]
+    pub fn stored(store: Arc<dyn TextStore>, at: u64, len: usize) -> Self {
+        let stored = StoredText { store, at, len, loaded: OnceLock::new() };
+        Self(Arc::new(Inner { text: Text::Stored(Box::new(stored)), typed: OnceLock::new() }))
+    }
+
+    /// The JSON text: one line, as it came or as it was first written. Reads a stored one, which stays in memory.
     #[must_use]
     pub fn text(&self) -> &str {
-        self.0.raw.get()
+        self.raw().get()
+    }
+
+    /// The length of the text in bytes.
+    #[must_use]
+    pub fn text_len(&self) -> usize {
+        match &self.0.text {
+            Text::Memory(raw) => raw.get().len(),
+            Text::Stored(stored) => stored.len,
+        }
+    }
+
+    /// Gives the text to `look`. One that is stored is read for it, and does not stay in memory.
+    pub fn with_text<R>(&self, look: impl FnOnce(&str) -> R) -> R {
+        match &self.0.text {
+            Text::Stored(stored) if stored.loaded.get().is_none() => look(stored.load().get()),
+            _ => look(self.text()),
+        }
+    }
+
+    /// Appends the text to `out`. One that is stored is read, and does not stay in memory.
+    pub fn write_text(&self, out: &mut Vec<u8>) {
+        let raw = match &self.0.text {
+            Text::Memory(raw) => raw,
+            Text::Stored(stored) => match stored.loaded.get() {
+                Some(raw) => raw,
+                None => return stored.store.read(stored.at, stored.len, out),
+            },
+        };
+        out.extend_from_slice(raw.get().as_bytes());
+    }
+
+    /// Whether the text is in memory.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        match &self.0.text {
+            Text::Memory(_) => true,
+            Text::Stored(stored) => stored.loaded.get().is_some(),
+        }
     }
 
     /// A number that equals that of its copies, and of no other value as long as one of them is there.
@@ -52,10 +129,13 @@ impl<T> Json<T> {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// The text as a serialisable value.
+    /// The text as a serialisable value. Reads a stored one, which stays in memory.
     #[must_use]
     pub fn raw(&self) -> &RawValue {
-        &self.0.raw
+        match &self.0.text {
+            Text::Memory(raw) => raw,
+            Text::Stored(stored) => stored.loaded.get_or_init(|| stored.load()),
+        }
     }
 }
 
@@ -64,7 +144,7 @@ impl<T: DeserializeOwned> Json<T> {
     /// read as U+FFFD, see [`parse`].
     #[must_use]
     pub fn get(&self) -> Option<&T> {
-        self.0.typed.get_or_init(|| parse(self.0.raw.get()).ok()).as_deref()
+        self.0.typed.get_or_init(|| parse(self.text()).ok()).as_deref()
     }
 }
 
@@ -88,7 +168,7 @@ impl<T> PartialEq for Json<T> {
 
 impl<T> Serialize for Json<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.raw.serialize(serializer)
+        self.raw().serialize(serializer)
     }
 }
 
@@ -135,6 +215,33 @@ mod tests {
         let json: Json<Vec<String>> = serde_json::from_str(text).unwrap();
         assert_eq!(json.get().unwrap(), &["cut \u{fffd}"]);
         assert_eq!(json.text(), text);
+    }
+
+    struct Letters(&'static str);
+
+    impl TextStore for Letters {
+        fn read(&self, at: u64, len: usize, out: &mut Vec<u8>) {
+            let at = usize::try_from(at).unwrap();
+            out.extend_from_slice(self.0.get(at..at + len).unwrap_or("null").as_bytes());
+        }
+    }
+
+    #[test]
+    fn stored_text_is_read_when_it_is_asked_for() {
+        let store: Arc<dyn TextStore> = Arc::new(Letters(r#"xx[1,2]yy"#));
+        let json: Json<Vec<u32>> = Json::stored(Arc::clone(&store), 2, 5);
+        let mut out = b"> ".to_vec();
+        json.write_text(&mut out);
+        assert_eq!((out.as_slice(), json.text_len()), (&b"> [1,2]"[..], 5));
+        assert_eq!(json.with_text(str::len), 5);
+        assert!(!json.is_loaded(), "looking at it, or writing it, does not keep it");
+        assert_eq!((json.get(), json.text()), (Some(&vec![1, 2]), "[1,2]"));
+        assert!(json.clone().is_loaded());
+        let gone: Json<Vec<u32>> = Json::stored(store, 7, 9);
+        assert_eq!((gone.get(), gone.text()), (None, "null"));
+        // Text that is no JSON is as good as gone.
+        let torn: Json<Vec<u32>> = Json::stored(Arc::new(Letters("[1,2]")), 0, 3);
+        assert_eq!((torn.get(), torn.text()), (None, "null"));
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub mod usage;
 pub mod usage_report;
 pub mod web;
 
-pub use json::Json;
+pub use json::{Json, TextStore};
 pub use surrogates::parse as parse_json;
 
 /// The version of pi's protocol (`--mode rpc`) that every connection speaks before `hello`.

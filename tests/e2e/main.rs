@@ -101,6 +101,7 @@ mod jobs;
 mod limits;
 mod live_flags;
 mod logins;
+mod long_sessions;
 mod lsp;
 mod many_clients;
 mod mcp;

@@ -135,13 +135,17 @@ impl FollowedFeed {
 }
 
 fn answers(items: &[FeedItem]) -> u64 {
-    items.iter().filter(|item| matches!(item, FeedItem::Reply { .. })).count() as u64
+    let is_answer = |item: &&FeedItem| matches!(item, FeedItem::Reply { .. } | FeedItem::LongReply { .. });
+    items.iter().filter(is_answer).count() as u64
 }
 
 fn seq(item: &FeedItem) -> Option<u64> {
     match item {
         FeedItem::Event { seq, .. } => Some(*seq),
-        FeedItem::Reply { .. } | FeedItem::Addressed { .. } | FeedItem::Lagged { .. } => None,
+        FeedItem::Reply { .. }
+        | FeedItem::LongReply { .. }
+        | FeedItem::Addressed { .. }
+        | FeedItem::Lagged { .. } => None,
     }
 }
 

@@ -15,7 +15,7 @@ use agentd_protocol::{
     frame::Response,
     lines::write_line,
 };
-use agentd_session::{FeedItem, MessageId};
+use agentd_session::{FeedItem, LongReply, MessageId, ReplyPlace};
 use bytes::Bytes;
 use futures::{StreamExt, stream::SelectAll};
 use serde::Serialize;
@@ -32,6 +32,9 @@ use crate::{hub::ConnectionStats, transport::Output};
 
 /// Cumulative updates grow in the writer; a batch of them is written once it has this many bytes.
 const BATCH_BYTES: usize = 256 << 10;
+
+/// Room for the message that ends a piece of a long answer.
+const PIECE_MARGIN: usize = 16 << 10;
 
 /// A message from the reading half to the writing half.
 pub(super) enum WriterCommand {
@@ -165,6 +168,20 @@ impl OutputLines {
     /// Writes a batch; false when writing has failed. Memory stays bounded even when lines grow.
     async fn write(&mut self, batch: OutputBatch, output: &Output) -> bool {
         match batch {
+            OutputBatch::Items(session, items) if items.iter().any(is_long) => {
+                for item in items {
+                    let is_written = match item {
+                        FeedItem::LongReply { reply } => self.long_reply(&session, reply, output).await,
+                        item => {
+                            self.item(&session, item);
+                            self.batch.len() < BATCH_BYTES || self.flush(output).await
+                        }
+                    };
+                    if !is_written {
+                        return false;
+                    }
+                }
+            }
             OutputBatch::Items(session, items) if self.cumulative.is_some() => {
                 for item in items {
                     self.item(&session, item);
@@ -174,6 +191,19 @@ impl OutputLines {
                 }
             }
             batch => self.add(batch),
+        }
+        self.flush(output).await
+    }
+
+    /// Writes a long answer, in pieces unless the reader, or a form that the client chose, needs it whole; false when writing has failed.
+    async fn long_reply(&mut self, session: &Arc<str>, reply: LongReply, output: &Output) -> bool {
+        let is_whole = !output.takes_pieces() || self.cumulative.is_some() || self.long_lines.is_some();
+        if !is_whole {
+            return self.flush(output).await && write_pieces(reply, output).await;
+        }
+        match tokio::task::spawn_blocking(move || reply.line()).await {
+            Ok(line) => self.item(session, FeedItem::Reply { line }),
+            Err(error) => tracing::error!(%error, "a long answer could not be made"),
         }
         self.flush(output).await
     }
@@ -216,6 +246,8 @@ impl OutputLines {
                 None => write_line(&line, &mut self.batch),
                 Some(cumulative) => write_line(&cumulative.response(&line), &mut self.batch),
             },
+            // Those that come by `write` are made on another thread.
+            FeedItem::LongReply { reply } => self.item(session, FeedItem::Reply { line: reply.line() }),
             FeedItem::Addressed { line } => write_line(&line, &mut self.batch),
             FeedItem::Lagged { from_seq } => self.lagged(session, from_seq),
         }
@@ -331,7 +363,36 @@ fn length(item: &FeedItem) -> usize {
         FeedItem::Event { line, .. } | FeedItem::Reply { line } | FeedItem::Addressed { line } => {
             line.len() + MORE
         }
-        FeedItem::Lagged { .. } => MORE,
+        FeedItem::LongReply { .. } | FeedItem::Lagged { .. } => MORE,
+    }
+}
+
+fn is_long(item: &FeedItem) -> bool {
+    matches!(item, FeedItem::LongReply { .. })
+}
+
+/// Writes a long answer as it is made; false when writing has failed. Only a few pieces of it are in memory.
+async fn write_pieces(reply: LongReply, output: &Output) -> bool {
+    let mut place = ReplyPlace::default();
+    loop {
+        let reply = reply.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            let (mut place, mut piece) = (place, Vec::with_capacity(BATCH_BYTES + PIECE_MARGIN));
+            let is_complete = reply.write_piece(&mut place, BATCH_BYTES, &mut piece);
+            if is_complete {
+                piece.push(b'\n');
+            }
+            (place, piece, is_complete)
+        });
+        // A line that was begun and cannot be ended is no line: the connection ends with it.
+        let Ok((next, piece, is_complete)) = made.await else { return false };
+        place = next;
+        if !output.write(piece).await {
+            return false;
+        }
+        if is_complete {
+            return true;
+        }
     }
 }
 

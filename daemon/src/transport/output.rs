@@ -23,6 +23,8 @@ pub struct Output {
     task: Option<AbortOnDropHandle<()>>,
     /// Fires when the reading side finds that the client is gone.
     gone: CancellationToken,
+    /// Whether a batch may end in the middle of a line.
+    takes_pieces: bool,
 }
 
 /// The channel ends of the writer of an [`Output`]: the batches, and the result of writing.
@@ -33,13 +35,19 @@ impl Output {
     pub(super) fn new() -> (Self, WriterEnds) {
         let (batches, receiver) = mpsc::channel(WAITING_BATCHES);
         let (end, ended) = oneshot::channel();
-        (Self { batches, ended, failed: None, task: None, gone: CancellationToken::new() }, (receiver, end))
+        let gone = CancellationToken::new();
+        (Self { batches, ended, failed: None, task: None, gone, takes_pieces: true }, (receiver, end))
     }
 
     /// Aborts the task that writes when the output is dropped.
     pub(super) fn owning(mut self, task: tokio::task::JoinHandle<()>) -> Self {
         self.task = Some(AbortOnDropHandle::new(task));
         self
+    }
+
+    /// Whether a batch may end in the middle of a line that the next one goes on with.
+    pub fn takes_pieces(&self) -> bool {
+        self.takes_pieces
     }
 
     /// Fires when the client is gone and can read no answer any more. Known of clients of the socket; one that has closed only its
@@ -74,7 +82,7 @@ impl Output {
     /// # Errors
     /// Why writing failed, most often since the reader closed its end.
     pub async fn finish(self) -> io::Result<()> {
-        let Self { batches, mut ended, failed, task, gone: _ } = self;
+        let Self { batches, mut ended, failed, task, gone: _, takes_pieces: _ } = self;
         drop(batches);
         let result = match failed {
             Some(failed) => failed,
@@ -150,7 +158,8 @@ pub struct InProcessClient {
 #[must_use]
 pub fn in_process_pair() -> (InProcessClient, mpsc::Receiver<Line>, Output) {
     let (lines, receiver) = mpsc::channel(WAITING_IN_PROCESS_LINES);
-    let (output, (batches, end)): (_, WriterEnds) = Output::new();
+    let (mut output, (batches, end)): (_, WriterEnds) = Output::new();
+    output.takes_pieces = false;
     (InProcessClient { lines: Some(lines), batches, end: Some(end) }, receiver, output)
 }
 

@@ -181,7 +181,7 @@ impl Document<'_> {
         page.element("li", &[], |page| {
             page.words("a", &attributes, &gist::of_branch(self.tree, self.outline, at))?;
             let time = self.tree.entries().get(self.outline.pieces[at].first as usize);
-            let Some((_, shown)) = time.and_then(|entry| figures::time(entry.timestamp())) else {
+            let Some((_, shown)) = time.and_then(|entry| figures::time(&entry.timestamp())) else {
                 return Ok(());
             };
             page.ours(" ")?;

@@ -199,7 +199,7 @@ impl One<'_> {
         let title = format!("Entry {}", self.entry.id());
         page.ours(" ")?;
         page.element("a", &[Attr::Class("when"), Attr::To(Anchor(self.at)), Attr::Title(&title)], |page| {
-            match figures::time(self.entry.timestamp()) {
+            match figures::time(&self.entry.timestamp()) {
                 Some((exact, shown)) => page.words("time", &[Attr::Time(&exact)], &shown),
                 None => page.text("#"),
             }

@@ -14,7 +14,9 @@ const LOOKED_AT: usize = 12;
 /// What an entry holds. Nothing of it is kept in the tree.
 pub(crate) fn body(entry: &Entry) -> Option<EntryBody> {
     match entry.message() {
-        Some(message) => parse_json(message.text()).ok().map(|message| EntryBody::Message { message }),
+        Some(message) => {
+            message.with_text(|text| parse_json(text).ok()).map(|message| EntryBody::Message { message })
+        }
         None => entry.body(),
     }
 }

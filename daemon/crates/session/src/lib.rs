@@ -86,7 +86,9 @@ pub use agentd_program_log::ProgramLogs;
 pub use child_environment::{ChildEnvironment, ChildSources, child_environment};
 pub use client_tools::{ClientCalls, ToolProvider, check_client_tools};
 pub use clients::SessionClients;
-pub use event_log::{Audience, Feed, FeedItem, FeedLimits, MessageId, Subscriber, SubscriberId};
+pub use event_log::{
+    Audience, Feed, FeedItem, FeedLimits, LongReply, MessageId, ReplyPlace, Subscriber, SubscriberId,
+};
 pub use handle::SessionHandle;
 pub use interner::Interner;
 pub use login_request::LogInAnswer;

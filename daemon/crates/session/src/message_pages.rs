@@ -42,7 +42,7 @@ impl PagedContext<'_> {
         let (mut bytes, mut count) = (0, 0);
         for message in rest.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
             // With the comma.
-            bytes += message.text().len() + 1;
+            bytes += message.text_len() + 1;
             if count > 0 && bytes > MAX_PAGE_BYTES {
                 break;
             }

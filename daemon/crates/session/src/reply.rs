@@ -4,15 +4,18 @@ use agentd_auth::scrub_failure;
 use agentd_config::Environment;
 use agentd_memory::MemoryReservation;
 use agentd_protocol::{
+    Json,
+    command::Messages,
     error::{ErrorCode, Failure},
     frame::Response,
+    message::Message,
 };
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    event_log::{Feed, SubscriberId},
+    event_log::{Feed, LongReply, SubscriberId},
     prompt_results::ResultListener,
 };
 
@@ -69,6 +72,22 @@ impl Reply {
         }
     }
 
+    /// Answers with messages; a long answer is made when it is written.
+    pub(crate) fn messages(self, feed: &Feed, messages: Vec<Json<Message>>, is_long: bool) {
+        if !is_long {
+            return self.data(feed, Messages { messages });
+        }
+        let none = Messages { messages: Vec::new() };
+        match encode(&Response::done(self.id.clone(), self.command, Some(none))) {
+            Ok(line) if line.ends_with(NO_MESSAGES_END) => {
+                let end = line.len() - NO_MESSAGES_END.len() + 1;
+                let reply = LongReply::new(line.slice(..end), messages, line.slice(end..));
+                feed.reply_long(self.subscriber, reply);
+            }
+            _ => self.data(feed, Messages { messages }),
+        }
+    }
+
     /// The command was done, and has nothing to say.
     pub(crate) fn done(self, feed: &Feed) {
         let response = Response::<()>::done(self.id, self.command, None);
@@ -97,6 +116,9 @@ impl Reply {
         }
     }
 }
+
+/// How an answer without messages ends: they stand between the brackets.
+const NO_MESSAGES_END: &[u8] = b"[]}}";
 
 /// One JSON line, without LF.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {

@@ -147,7 +147,10 @@ impl Lines<'_> {
                         self.missed.entry(*listener).or_insert(from_seq);
                     });
                 }
-                FeedItem::Event { .. } | FeedItem::Reply { .. } | FeedItem::Addressed { .. } => {}
+                FeedItem::Event { .. }
+                | FeedItem::Reply { .. }
+                | FeedItem::LongReply { .. }
+                | FeedItem::Addressed { .. } => {}
             }
         }
         is_cut

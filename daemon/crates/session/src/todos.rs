@@ -22,7 +22,10 @@ fn todos_in(entry: &Entry) -> Option<Vec<TodoPhase>> {
     match entry.kind() {
         EntryKind::Message(Role::ToolResult) => {
             // Most results are those of other tools, and need not be parsed.
-            let message = entry.message().filter(|message| message.text().contains("\"todo\""))?;
+            let message = entry.message()?;
+            if !message.with_text(|text| text.contains("\"todo\"")) {
+                return None;
+            }
             match message.get()? {
                 Message::ToolResult(result) if result.tool_name == TODO_TOOL && !result.is_error => {
                     phases_of(result.details.as_ref()?)

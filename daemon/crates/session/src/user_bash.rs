@@ -167,7 +167,7 @@ pub(crate) fn shell_failure(error: &ShellError) -> Failure {
 /// A command came to its end. Its message waits to be stored; without one there is nothing to be stored any more.
 pub(crate) fn done(number: u64, message: Option<Json<Message>>) -> IntentRecord {
     let stored = message.is_none();
-    let message = message.filter(|message| message.text().len() <= MAX_RESULT);
+    let message = message.filter(|message| message.text_len() <= MAX_RESULT);
     IntentRecord::BashDone(BashDoneRecord { number, message, stored })
 }
 

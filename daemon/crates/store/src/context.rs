@@ -264,7 +264,8 @@ pub fn model_of(entry: &Entry) -> Option<ModelRef> {
         }
         EntryKind::Message(Role::Assistant) => {
             // Not the typed view: only two short fields are needed, and it would stay in memory.
-            let Answered { provider, model } = agentd_protocol::parse_json(entry.message()?.text()).ok()?;
+            let Answered { provider, model } =
+                entry.message()?.with_text(|text| agentd_protocol::parse_json(text).ok())?;
             Some(ModelRef { provider, model_id: model })
         }
         _ => None,

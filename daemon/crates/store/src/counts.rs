@@ -7,7 +7,7 @@ use agentd_protocol::{
 
 use crate::{
     Entry, EntryKind, Role,
-    entry::MessageMembers,
+    entry::{LineInFile, MessageMembers, Scanned},
     object::{each_member, name},
     spending::{SPENDING_ENTRY, spending_of},
 };
@@ -41,12 +41,12 @@ pub(crate) struct ReadEntry {
 }
 
 impl ReadEntry {
-    /// Reads a line, as [`Entry::parse`]; by one look at it.
-    pub(crate) fn of(line: &str) -> Option<Self> {
-        let (entry, members) = Entry::scan(line)?;
-        let counts = match (entry.kind(), entry.message(), members) {
-            (EntryKind::Message(role), Some(message), Some(members)) => {
-                EntryCounts::of_message(role, message.text(), &members)
+    /// Reads a line, as [`Entry::parse`]; by one look at it. With the line's place in a file, its message stays there.
+    pub(crate) fn of(line: &str, place: Option<LineInFile<'_>>) -> Option<Self> {
+        let Scanned { entry, message } = Entry::scan(line, place)?;
+        let counts = match (entry.kind(), message) {
+            (EntryKind::Message(role), Some((text, members))) => {
+                EntryCounts::of_message(role, text, &members)
             }
             _ => EntryCounts::of(&entry),
         };

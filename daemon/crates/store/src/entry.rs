@@ -1,11 +1,12 @@
 //! One entry: the line as it is in the file, and the little that a tree needs to know of it.
 
+mod frame;
 mod scan;
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use agentd_protocol::{
-    Json,
+    Json, TextStore,
     entry::{EntryBody, SessionEntry},
     json_text::JsonText,
     message::Message,
@@ -13,12 +14,12 @@ use agentd_protocol::{
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use self::scan::LineMembers;
-pub(crate) use self::scan::MessageMembers;
+pub(crate) use self::{frame::Frame, scan::MessageMembers};
+use self::{frame::Ids, scan::LineMembers};
 use crate::{
     StoreError,
+    file_texts::FileTexts,
     object::{each_member, name, quoted, string},
-    time::parse_timestamp,
 };
 
 /// The kind of an entry, as far as the store distinguishes them.
@@ -121,18 +122,23 @@ impl Role {
 /// An entry of a session.
 ///
 /// Holds the text of its line once. Of a `message` entry, the message is a piece of its own, so that contexts, events
-/// and requests share it.
+/// and requests share it; in a long file it stays in the file until it is asked for.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub(crate) id: Arc<str>,
     pub(crate) parent_id: Option<Arc<str>>,
     pub(crate) kind: EntryKind,
     /// The line without its message.
-    pub(crate) frame: Box<str>,
-    /// The message and its place in the frame.
-    pub(crate) message: Option<(Json<Message>, usize)>,
-    /// The range of the time stamp in the frame, without its quotes.
-    pub(crate) timestamp: Range<usize>,
+    pub(crate) frame: Frame,
+    pub(crate) message: Option<Json<Message>>,
+}
+
+/// Where a line is in a file that keeps its messages.
+#[derive(Clone, Copy)]
+pub(crate) struct LineInFile<'a> {
+    pub(crate) texts: &'a Arc<FileTexts>,
+    /// The first byte of the line.
+    pub(crate) at: u64,
 }
 
 impl Entry {
@@ -141,11 +147,12 @@ impl Entry {
     /// Everything else may be missing or odd: the line is kept as it is. A header line is no entry.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
-        Self::scan(line).map(|(entry, _)| entry)
+        Self::scan(line, None).map(|scanned| scanned.entry)
     }
 
-    /// [`Self::parse`], and the members of its message that are counted, if it has one: both by one look at the line.
-    pub(crate) fn scan(line: &str) -> Option<(Self, Option<MessageMembers<'_>>)> {
+    /// [`Self::parse`], and what is counted of its message, if it has one: both by one look at the line. With the line's place, its message
+    /// stays in the file.
+    pub(crate) fn scan<'a>(line: &'a str, place: Option<LineInFile<'_>>) -> Option<Scanned<'a>> {
         let LineMembers { kind, id, parent, timestamp, message } = LineMembers::of(line)?;
         let id = id.filter(|id| !id.is_empty())?;
         if kind.as_deref() == Some("session") {
@@ -168,9 +175,12 @@ impl Entry {
             timestamp: timestamp.and_then(|text| range_in(line, text)),
         };
         let Some((text, members, range)) = message else {
-            return Some((parts.whole(line), None));
+            return Some(Scanned { entry: parts.whole(line), message: None });
         };
-        Some((parts.with_message(line, text, range), Some(members)))
+        Some(Scanned {
+            entry: parts.with_message(line, text, range, place),
+            message: Some((text.as_str(), members)),
+        })
     }
 
     /// Unique in the session.
@@ -193,20 +203,20 @@ impl Entry {
 
     /// The time stamp of the line; empty when it has none.
     #[must_use]
-    pub fn timestamp(&self) -> &str {
-        self.frame.get(self.timestamp.clone()).unwrap_or_default()
+    pub fn timestamp(&self) -> Cow<'_, str> {
+        self.frame.timestamp()
     }
 
     /// [`Self::timestamp`] in Unix milliseconds.
     #[must_use]
     pub fn timestamp_ms(&self) -> Option<i64> {
-        parse_timestamp(self.timestamp())
+        self.frame.timestamp_ms()
     }
 
     /// The message of a message entry, its text as it is in the line.
     #[must_use]
     pub fn message(&self) -> Option<&Json<Message>> {
-        self.message.as_ref().map(|(message, _)| message)
+        self.message.as_ref()
     }
 
     /// Returns whether the entry makes a session worth a file: a message of the user or of the model.
@@ -218,40 +228,39 @@ impl Entry {
     /// The length of the line in bytes, LF not counted.
     #[must_use]
     pub fn line_len(&self) -> usize {
-        self.frame.len() + self.message().map_or(0, |message| message.text().len())
+        self.frame.len(self.ids()) + self.message().map_or(0, Json::text_len)
     }
 
-    /// Appends the line, without LF, to `out`.
+    /// Appends the line, without LF, to `out`. A message that is in a file alone stays there.
     pub fn write_line(&self, out: &mut Vec<u8>) {
-        for part in self.parts() {
-            out.extend_from_slice(part.as_bytes());
-        }
+        self.frame.write(self.ids(), out, |out| {
+            if let Some(message) = &self.message {
+                message.write_text(out);
+            }
+        });
     }
 
     /// The line, without LF.
     #[must_use]
     pub fn line(&self) -> String {
-        self.parts().concat()
+        let mut line = Vec::new();
+        self.write_line(&mut line);
+        // All of it was text before.
+        String::from_utf8(line).unwrap_or_default()
+    }
+
+    fn ids(&self) -> Ids<'_> {
+        Ids { id: &self.id, parent: self.parent_id.as_deref() }
     }
 
     /// Returns whether another entry has the same line.
     pub(crate) fn is_same_line(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
+        self.line_len() == other.line_len() && self.line() == other.line()
     }
 
     /// Returns whether the entry is linked, as session files have them, and not an object of another kind that has an id.
     pub(crate) fn is_linked(&self) -> bool {
         self.kind != EntryKind::Unknown && !self.timestamp().is_empty()
-    }
-
-    fn parts(&self) -> [&str; 3] {
-        match &self.message {
-            Some((message, at)) => {
-                let (before, after) = self.frame.split_at(*at);
-                [before, message.text(), after]
-            }
-            None => [&self.frame, "", ""],
-        }
     }
 
     /// The line as a value to be sent. Copies the text.
@@ -278,7 +287,7 @@ impl Entry {
     #[must_use]
     pub fn extra(&self, field: &str) -> Option<String> {
         // Few entries have extra fields. A field name written with escapes is not found; no program writes one.
-        if !self.frame.contains(&quoted(field)) {
+        if !self.frame().contains(&quoted(field)) {
             return None;
         }
         let mut found = None;
@@ -289,15 +298,13 @@ impl Entry {
                 }
             })
         };
-        match &self.message {
-            Some((_, at)) => {
-                let (before, after) = self.frame.split_at(*at);
-                look(&[before, "null", after].concat());
+        match self.message {
+            Some(_) => {
+                let (before, after) = self.frame.around_message();
+                look(&[before, "null", after].concat())
             }
-            None => {
-                look(&self.frame);
-            }
-        }
+            None => look(self.frame()),
+        };
         found
     }
 
@@ -305,19 +312,19 @@ impl Entry {
     /// [`Self::extra`] finds fields beside a message.
     #[must_use]
     pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
-        agentd_protocol::parse_json(&self.frame).ok()
+        agentd_protocol::parse_json(self.frame()).ok()
     }
 
     /// Whether its data can be of this type of an extension, or of agentd: false means that they are not. Looks for the name without
     /// parsing the line, so that many entries cost little.
     #[must_use]
     pub fn may_be_custom(&self, custom_type: &str) -> bool {
-        self.kind() == EntryKind::Custom && self.frame.contains(&format!("\"{custom_type}\""))
+        self.kind() == EntryKind::Custom && self.frame().contains(&format!("\"{custom_type}\""))
     }
 
-    /// The line of an entry that is no message; for a message, the line without it.
+    /// The line of an entry that is no message. For a message, the line without it if there is anything unusual in it, or else nothing.
     pub(crate) fn frame(&self) -> &str {
-        &self.frame
+        self.frame.kept_text()
     }
 }
 
@@ -331,24 +338,42 @@ struct Parts {
 
 impl Parts {
     fn whole(self, line: &str) -> Entry {
-        let timestamp = unquoted(self.timestamp);
-        let Self { kind, id, parent_id, .. } = self;
-        Entry { id, parent_id, kind, frame: line.into(), message: None, timestamp }
+        let Self { kind, id, parent_id, timestamp } = self;
+        let frame = Frame::text(line, None, unquoted(timestamp));
+        Entry { id, parent_id, kind, frame, message: None }
     }
 
-    fn with_message(self, line: &str, value: JsonText<'_>, message: Range<usize>) -> Entry {
-        let json = Json::from_raw(value.to_raw());
-        let frame = [&line[..message.start], &line[message.end..]].concat().into_boxed_str();
-        // A time stamp behind the message moves up with the rest of the frame.
-        let shift = message.len();
-        let timestamp = self.timestamp.map(|range| match range.start < message.start {
-            true => range,
-            false => range.start - shift..range.end - shift,
-        });
-        let timestamp = unquoted(timestamp);
-        let Self { kind, id, parent_id, .. } = self;
-        Entry { id, parent_id, kind, frame, message: Some((json, message.start)), timestamp }
+    fn with_message(
+        self,
+        line: &str,
+        value: JsonText<'_>,
+        message: Range<usize>,
+        place: Option<LineInFile<'_>>,
+    ) -> Entry {
+        let Self { kind, id, parent_id, timestamp } = self;
+        let stored = place.filter(|_| message.len() >= LEAST_STORED_BYTES);
+        let json = match stored {
+            Some(LineInFile { texts, at }) => {
+                let texts: Arc<dyn TextStore> = Arc::<FileTexts>::clone(texts);
+                Json::stored(texts, at + message.start as u64, message.len())
+            }
+            None => Json::from_raw(value.to_raw()),
+        };
+        let ids = Ids { id: &id, parent: parent_id.as_deref() };
+        let usual = place.and_then(|_| Frame::usual(line, ids, &message));
+        let frame = usual.unwrap_or_else(|| Frame::text(line, Some(message), unquoted(timestamp)));
+        Entry { id, parent_id, kind, frame, message: Some(json) }
     }
+}
+
+/// A shorter message takes less room in memory than the note where it is.
+const LEAST_STORED_BYTES: usize = 64;
+
+/// A line that was read.
+pub(crate) struct Scanned<'a> {
+    pub(crate) entry: Entry,
+    /// The text of its message, and what is counted of it.
+    pub(crate) message: Option<(&'a str, MessageMembers<'a>)>,
 }
 
 /// The range of `part`, a sub-slice of `whole`, in it.
@@ -405,7 +430,7 @@ mod tests {
     fn the_order_of_fields_does_not_matter() {
         let line = r#"{"message":{"content":"x","role":"assistant"},"timestamp":"t1","parentId":"p","id":"a","type":"message"}"#;
         let entry = entry(line);
-        assert_eq!((entry.kind(), entry.timestamp()), (EntryKind::Message(Role::Assistant), "t1"));
+        assert_eq!((entry.kind(), entry.timestamp()), (EntryKind::Message(Role::Assistant), "t1".into()));
         assert_eq!(entry.parent_id(), Some("p"));
     }
 
@@ -416,7 +441,10 @@ mod tests {
         assert_eq!(known.kind(), EntryKind::Label);
         assert!(matches!(known.body(), Some(EntryBody::Label { label: Some(label), .. }) if label == "x"));
         let unknown = entry(r#"{"type":"todo","id":"a","message":{"role":"user"},"timestamp":7}"#);
-        assert_eq!((unknown.kind(), unknown.timestamp(), unknown.body()), (EntryKind::Unknown, "", None));
+        assert_eq!(
+            (unknown.kind(), unknown.timestamp(), unknown.body()),
+            (EntryKind::Unknown, "".into(), None)
+        );
         assert!(unknown.message().is_none());
         let odd = entry(r#"{"type":"message","id":"a","message":"text"}"#);
         assert_eq!((odd.kind(), odd.message()), (EntryKind::Message(Role::Unknown), None));

@@ -105,6 +105,10 @@ pub(crate) trait FileIo: Read + Send {
     fn is_writable(&self) -> bool {
         true
     }
+    /// Another handle, to read the file at any place; `None` where there is none.
+    fn reader(&self) -> Option<File> {
+        None
+    }
 }
 
 /// Facts about a file.
@@ -271,6 +275,10 @@ impl FileIo for DiskFile {
 
     fn is_writable(&self) -> bool {
         self.is_writable
+    }
+
+    fn reader(&self) -> Option<File> {
+        self.file.try_clone().ok()
     }
 }
 

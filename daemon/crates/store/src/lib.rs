@@ -34,6 +34,7 @@ mod edit;
 mod entry;
 mod error;
 mod estimate;
+mod file_texts;
 mod fork;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

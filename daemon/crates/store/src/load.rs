@@ -5,6 +5,7 @@ mod report;
 use std::{
     borrow::Cow,
     io::{self, Read},
+    sync::Arc,
 };
 
 use serde_json::value::RawValue;
@@ -13,6 +14,8 @@ pub use self::report::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
 use crate::{
     Entry, Header, SessionTree,
     counts::ReadEntry,
+    entry::LineInFile,
+    file_texts::FileTexts,
     lines::{Content, Ending, Line, LinePosition, each_line},
     migrate,
     object::Object,
@@ -52,10 +55,10 @@ pub(crate) fn load(reader: &mut dyn Read, max_line_bytes: usize) -> io::Result<L
     load_by(reader, max_line_bytes, Collector::default())
 }
 
-/// A file of fewer bytes is read by one thread.
-const LONG_FILE_BYTES: u64 = 4 << 20;
+/// A file of fewer bytes is read by one thread, and its messages are kept in memory.
+pub(crate) const LONG_FILE_BYTES: u64 = 4 << 20;
 
-/// [`load`] for a file of about `len` bytes: a long one is read ahead.
+/// [`load`] for a file of about `len` bytes: a long one is read ahead. Its messages stay in `texts`, the same file, where that is given.
 ///
 /// # Errors
 /// What `reader` reports.
@@ -63,8 +66,9 @@ pub(crate) fn load_file(
     reader: &mut (dyn Read + Send),
     len: u64,
     max_line_bytes: usize,
+    texts: Option<Arc<FileTexts>>,
 ) -> io::Result<Loaded> {
-    let mut collector = Collector::default();
+    let mut collector = Collector { texts, ..Collector::default() };
     let sink = &mut |line: Line<'_>| collector.line(line);
     let ending = if len < LONG_FILE_BYTES {
         each_line(reader, max_line_bytes, sink)
@@ -124,6 +128,8 @@ struct Collector<'a> {
     lacks_header: bool,
     /// Makes a header when the file has none that can be used.
     stand_in: Option<&'a StandIn<'a>>,
+    /// The file where the messages stay.
+    texts: Option<Arc<FileTexts>>,
 }
 
 #[derive(Default)]
@@ -166,17 +172,23 @@ impl Collector<'_> {
         if bytes.ends_with(b"\r") {
             self.report.note(OddityKind::CrLf, place);
         }
-        let is_read = self.record(record, place);
-        if is_read && matches!(text, Cow::Owned(_)) {
+        let at = match &text {
+            // What was cleaned off before the record is part of the line.
+            Cow::Borrowed(line) => Some(place.byte + (record.as_ptr().addr() - line.as_ptr().addr()) as u64),
+            Cow::Owned(_) => None,
+        };
+        let is_read = self.record(record, place, at);
+        if is_read && at.is_none() {
             self.report.note(OddityKind::NotUtf8, place);
         }
     }
 
-    /// Takes the text of a line. Returns whether any of it was read.
-    fn record(&mut self, text: &str, place: LinePosition) -> bool {
+    /// Takes the text of a line, which is at the byte `at` of the file where it is there as it is here. Returns whether any of it was read.
+    fn record(&mut self, text: &str, place: LinePosition, at: Option<u64>) -> bool {
         work(text);
+        let in_file = self.texts.as_ref().zip(at).map(|(texts, at)| LineInFile { texts, at });
         match &mut self.state {
-            State::Current(tree) => match ReadEntry::of(text) {
+            State::Current(tree) => match ReadEntry::of(text, in_file) {
                 Some(entry) => {
                     let taken = tree.take(entry);
                     self.taken(taken, place);
@@ -202,14 +214,14 @@ impl Collector<'_> {
                 }
                 self.odd(text, place)
             }
-            State::Unclear(..) => self.first_entry(text, place),
-            State::BeforeHeader => self.first(text, place),
+            State::Unclear(..) => self.first_entry(text, place, at),
+            State::BeforeHeader => self.first(text, place, at),
             State::Invalid | State::TooNew(_) => false,
         }
     }
 
     /// The first line that is JSON must be the header.
-    fn first(&mut self, text: &str, place: LinePosition) -> bool {
+    fn first(&mut self, text: &str, place: LinePosition, at: Option<u64>) -> bool {
         let header = Header::parse(text);
         let replaced = match (&header, self.stand_in) {
             (Some(header), Some(stand_in)) if header.version() > SESSION_VERSION => stand_in(Some(header)),
@@ -223,7 +235,7 @@ impl Collector<'_> {
             }
             self.report.note(OddityKind::MissingHeader, LinePosition { bytes: 0, ..place });
             self.lacks_header = true;
-            return self.record(text, place);
+            return self.record(text, place, at);
         }
         self.state = match header {
             Some(header) if !header.names_version() => State::Unclear(header, place),
@@ -241,7 +253,7 @@ impl Collector<'_> {
 
     /// Finds the version of a file whose header names none: entries were linked from version 2 on, and a file of version 2
     /// differs from one of version 3 by nothing that a reader of both could take wrong.
-    fn first_entry(&mut self, text: &str, place: LinePosition) -> bool {
+    fn first_entry(&mut self, text: &str, place: LinePosition, at: Option<u64>) -> bool {
         let State::Unclear(header, of_header) = &self.state else { return false };
         let Some(fields) = Object::parse(text) else { return self.odd(text, place) };
         let is_linked = fields.string("id").is_some() && fields.get("parentId").is_some();
@@ -250,7 +262,7 @@ impl Collector<'_> {
         }
         let version = if is_linked { 2 } else { 1 };
         self.state = State::Old(OldFile::new(version, header.clone()));
-        self.record(text, place)
+        self.record(text, place, at)
     }
 
     fn taken(&mut self, taken: Taken, place: LinePosition) {
@@ -302,7 +314,8 @@ impl Collector<'_> {
                 self.report.note(OddityKind::Joined, place);
                 for one in several {
                     work(one);
-                    let (State::Current(tree), Some(entry)) = (&mut self.state, ReadEntry::of(one)) else {
+                    let (State::Current(tree), Some(entry)) = (&mut self.state, ReadEntry::of(one, None))
+                    else {
                         self.report.note(OddityKind::NoEntry, place);
                         continue;
                     };
@@ -328,7 +341,7 @@ impl Collector<'_> {
         let places = old.places.into_iter().map(Some).chain(std::iter::repeat(None));
         // Lines that are no entries were noted when they were read.
         for (line, place) in lines.iter().zip(places) {
-            let Some(entry) = ReadEntry::of(line) else { continue };
+            let Some(entry) = ReadEntry::of(line, None) else { continue };
             let taken = tree.take(entry);
             if let Some(place) = place {
                 self.taken(taken, place);

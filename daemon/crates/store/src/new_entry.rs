@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agentd_protocol::{Json, entry::EntryBody, message::Message};
 use serde::Serialize;
 
-use crate::{Entry, EntryKind, Role, StoreError, object::quoted};
+use crate::{Entry, EntryKind, Role, StoreError, entry::Frame, object::quoted};
 
 /// A new entry before it has an id and a place in the tree.
 #[derive(Debug, Clone)]
@@ -109,14 +109,15 @@ impl NewEntry {
         frame.push_str(time);
         frame.push('"');
         frame.push_str(after);
-        let message = message.map(|message| {
+        if message.is_some() {
             frame.push_str(",\"message\":");
-            (one_line(message), frame.len())
-        });
+        }
+        let message_at = frame.len();
         frame.push_str(&extra);
         frame.push('}');
         let (id, parent_id) = (Arc::from(id), parent_id.map(Arc::from));
-        Entry { id, parent_id, kind, frame: frame.into(), message, timestamp }
+        let frame = Frame::around(frame, message_at, timestamp);
+        Entry { id, parent_id, kind, frame, message: message.map(one_line) }
     }
 }
 
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(entry.line(), expected);
         assert_eq!(
             (entry.id(), entry.parent_id(), entry.timestamp()),
-            ("0123abcd", Some("p"), "t"),
+            ("0123abcd", Some("p"), "t".into()),
             "{expected}"
         );
         // The entry as it would be read back.

@@ -242,7 +242,7 @@ fn new_header(tree: &SessionTree, path: &Path, new: NewSession) -> Result<Header
         cwd => cwd.to_owned(),
     };
     let timestamp = match info.timestamp.as_str() {
-        "" => tree.entries().first().map(|entry| entry.timestamp().to_owned()),
+        "" => tree.entries().first().map(|entry| entry.timestamp().into_owned()),
         time => Some(time.to_owned()),
     };
     let timestamp =

@@ -38,8 +38,10 @@ impl Spending {
 /// What an entry spent; `None` for kinds that spend nothing.
 #[must_use]
 pub fn spending(entry: &Entry) -> Option<Spending> {
-    let text = entry.message().map_or_else(|| entry.frame(), |message| message.text());
-    spending_of(entry.kind(), text)
+    match entry.message() {
+        Some(message) => message.with_text(|text| spending_of(entry.kind(), text)),
+        None => spending_of(entry.kind(), entry.frame()),
+    }
 }
 
 /// What an entry of a kind spent; `None` for kinds that spend nothing. `text` is its message, or the line of an entry without one.

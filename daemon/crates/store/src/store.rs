@@ -8,8 +8,9 @@ use std::{
 
 use crate::{
     Durability, Header, LoadReport, NewSession, SessionTree, SessionWriter, StoreError,
+    file_texts::FileTexts,
     io::{Disk, FileIo, Io, open_to_read},
-    load::{Loaded, Session, load, load_file},
+    load::{LONG_FILE_BYTES, Loaded, Session, load, load_file},
     lock::{Notes, StoreContext, open_locked},
     replace::replace,
     session_file_name,
@@ -115,7 +116,9 @@ impl Store {
     fn open_there(&self, path: &Path, new: Option<NewSession>) -> Result<OpenSession, StoreError> {
         let mut file = open_locked(&*self.0.io, &self.0.notes, path)?;
         let len = file.state().map_err(StoreError::io("read the state of", path))?.len;
-        let loaded = load_file(&mut *file, len, self.0.max_line_bytes);
+        let texts = if len < LONG_FILE_BYTES { None } else { file.reader() };
+        let texts = texts.map(|reader| FileTexts::new(reader, path.to_owned()));
+        let loaded = load_file(&mut *file, len, self.0.max_line_bytes, texts);
         match (loaded.map_err(StoreError::io("read the session file", path))?, new) {
             (Loaded::Empty, Some(new)) => self.begin(path, new.header()?, file),
             (Loaded::Empty | Loaded::Invalid, _) => Err(StoreError::NotASession { path: path.to_owned() }),
@@ -141,7 +144,8 @@ impl Store {
     pub fn read(&self, path: &Path) -> Result<(SessionTree, LoadReport), StoreError> {
         let mut file = open_to_read(path)?;
         let len = file.metadata().map_err(StoreError::io("read the state of", path))?.len();
-        read_session(path, load_file(&mut file, len, self.0.max_line_bytes))
+        // All of it in memory: without the lock, nothing keeps another program from writing over the file.
+        read_session(path, load_file(&mut file, len, self.0.max_line_bytes, None))
     }
 
     /// Reads the text of a session file from any reader; errors name it `name`.
@@ -240,6 +244,8 @@ impl std::fmt::Debug for Store {
 
 #[cfg(test)]
 mod fault_tests;
+#[cfg(test)]
+mod long_files;
 #[cfg(test)]
 mod tests;
 

@@ -250,7 +250,7 @@ impl SessionTree {
                 let Some(mark) = entry.read::<Mark>() else { return };
                 match mark.label.filter(|label| !label.is_empty()) {
                     Some(text) => {
-                        let label = Label { text, timestamp: entry.timestamp().to_owned() };
+                        let label = Label { text, timestamp: entry.timestamp().into_owned() };
                         self.labels.insert(mark.target_id.into(), label);
                     }
                     None => {
@@ -368,7 +368,7 @@ mod tests {
             let body = EntryBody::ThinkingLevelChange { thinking_level: level.into() };
             let entry = tree.prepare(NewEntry::from_body(&body).unwrap(), 1_000);
             assert_eq!(entry.parent_id(), tree.leaf_id());
-            assert_eq!((entry.id().len(), entry.timestamp()), (8, "1970-01-01T00:00:01.000Z"));
+            assert_eq!((entry.id().len(), entry.timestamp()), (8, "1970-01-01T00:00:01.000Z".into()));
             tree.push(entry);
         }
         assert_eq!(tree.branch().len(), 2);

@@ -9,7 +9,7 @@
 
 use agentd_protocol::{
     Json,
-    command::{LookParams, Messages},
+    command::LookParams,
     daemon::InFlight,
     event::Event,
     message::Message,
@@ -18,7 +18,7 @@ use agentd_protocol::{
 };
 use tokio::sync::oneshot;
 
-use super::session_actor::Actor;
+use super::{session_actor::Actor, state::LONG_ANSWER_BYTES};
 use crate::{
     event_log::{Audience, SubscriberId},
     messages::Attached,
@@ -60,19 +60,19 @@ impl Actor {
     /// Answers with the messages of the context and, as pi does, with the answer that streams, which only the run
     /// knows. Clients that attach by a snapshot have that answer already. While the feed has no room the run cannot be
     /// asked, so that only stored messages are given.
-    pub(super) async fn get_messages(&mut self, params: LookParams, reply: Reply) {
+    pub(super) fn get_messages(&mut self, params: LookParams, reply: Reply) {
         if !params.names_sessions && self.feed.has_room() && self.run.ask() {
             self.joining.messages.push(reply);
         } else {
-            self.answer_messages(None, reply).await;
+            self.answer_messages(None, reply);
         }
     }
 
     /// Attaches and answers everyone who waits for what is in flight.
-    pub(super) async fn show_in_flight(&mut self, in_flight: Option<InFlight>) {
+    pub(super) fn show_in_flight(&mut self, in_flight: Option<InFlight>) {
         for reply in std::mem::take(&mut self.joining.messages) {
             let so_far = in_flight.as_ref().and_then(|shown| shown.message.clone());
-            self.answer_messages(so_far, reply).await;
+            self.answer_messages(so_far, reply);
         }
         self.answer_activities(in_flight.as_ref());
         self.attach_joining(in_flight);
@@ -80,20 +80,20 @@ impl Actor {
 
     /// Answers `get_messages` without the answer in flight where that was asked for before the feed became full: the run's
     /// reply waits behind its events, and a client that reads must not wait for one that does not.
-    pub(super) async fn answer_messages_while_full(&mut self) {
+    pub(super) fn answer_messages_while_full(&mut self) {
         let asked = std::mem::take(&mut self.joining.messages);
         let (own, others): (Vec<_>, Vec<_>) =
             asked.into_iter().partition(|reply| self.feed.is_full(reply.subscriber));
         self.joining.messages = own;
         for reply in others {
-            self.answer_messages(None, reply).await;
+            self.answer_messages(None, reply);
         }
     }
 
-    async fn answer_messages(&self, so_far: Option<Json<Message>>, reply: Reply) {
+    fn answer_messages(&self, so_far: Option<Json<Message>>, reply: Reply) {
         let messages: Vec<_> = self.journal.messages().iter().cloned().chain(so_far).collect();
-        let bytes = messages.iter().map(|message| message.text().len()).sum();
-        self.answer_list(bytes, reply, move || Ok(Messages { messages })).await;
+        let bytes: usize = messages.iter().map(Json::text_len).sum();
+        reply.messages(&self.feed, messages, bytes > LONG_ANSWER_BYTES);
     }
 
     /// Attaches everyone who waits, here and now.

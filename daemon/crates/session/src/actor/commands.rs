@@ -28,7 +28,7 @@ impl Actor {
                 reply.data(&self.feed, self.detailed_state())
             }
             SessionCommand::GetState(_) => reply.data(&self.feed, self.state()),
-            SessionCommand::GetMessages(params) => self.get_messages(params, reply).await,
+            SessionCommand::GetMessages(params) => self.get_messages(params, reply),
             SessionCommand::GetMessagesPage(params) => self.get_messages_page(&params, reply),
             SessionCommand::GetEntries(params) => self.get_entries(&params, reply).await,
             SessionCommand::GetTree(_) => self.get_tree(reply).await,

@@ -193,7 +193,7 @@ impl Actor {
     /// client waits for the answer. Read-only commands of other clients are answered meanwhile.
     async fn wait_for_room(&mut self, inbox: &mut Inbox<'_>, closing: &CancellationToken) {
         while !closing.is_cancelled() && !self.feed.has_room() {
-            self.answer_messages_while_full().await;
+            self.answer_messages_while_full();
             if let Some((command, reply)) = inbox.take_look(&self.feed) {
                 Box::pin(self.on_command(command, reply)).await;
                 continue;
@@ -356,7 +356,7 @@ impl Actor {
                 self.on_branch_left(*result).await;
             }
             RunMessage::Pause(pause) => self.run.set_pause(pause),
-            RunMessage::InFlight(in_flight) => self.show_in_flight(Some(in_flight)).await,
+            RunMessage::InFlight(in_flight) => self.show_in_flight(Some(in_flight)),
             RunMessage::ToolsStopped(calls) => self.on_tools_stopped(calls),
             RunMessage::AllAborted { reply, ended, is_late } => self.on_all_aborted(*reply, ended, is_late),
             RunMessage::Ui(message) => self.on_ui_message(*message),

@@ -171,7 +171,7 @@ impl Actor {
         } else {
             tracing::warn!(error = failure.error, "a turn that a crash interrupted cannot go on");
         }
-        self.show_in_flight(None).await;
+        self.show_in_flight(None);
         self.after_run(finished).await;
     }
 
@@ -194,7 +194,7 @@ impl Actor {
         }
         self.tell_settled(&finished);
         self.open_events.end();
-        self.show_in_flight(None).await;
+        self.show_in_flight(None);
         self.after_run(finished).await;
     }
 

@@ -19,7 +19,7 @@ use super::session_actor::Actor;
 use crate::{message_pages::PagedContext, reply::Reply};
 
 /// The length of an answer that takes about a millisecond to write.
-const LONG_ANSWER_BYTES: usize = 1 << 20;
+pub(super) const LONG_ANSWER_BYTES: usize = 1 << 20;
 
 impl Actor {
     /// The state of the session.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::message_ids::MessageId;
+use super::{long_reply::LongReply, message_ids::MessageId};
 
 /// Identifies a subscriber; unique in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +63,11 @@ pub enum FeedItem {
         /// The finished line, without LF.
         line: Bytes,
     },
+    /// An answer that stands there as well, and whose line is made when it is written.
+    LongReply {
+        /// The answer.
+        reply: LongReply,
+    },
     /// A line for this subscriber alone that is no answer. It stands among the events where it was sent.
     Addressed {
         /// The finished line, without LF.
@@ -76,11 +81,12 @@ pub enum FeedItem {
 }
 
 impl FeedItem {
-    /// The length of the line in bytes; 0 where there is none.
+    /// The length of the line in bytes; 0 where there is none. Of a long answer, the bytes that it keeps.
     #[must_use]
     pub fn line_len(&self) -> usize {
         match self {
             Self::Event { line, .. } | Self::Reply { line } | Self::Addressed { line } => line.len(),
+            Self::LongReply { reply } => reply.kept_bytes(),
             Self::Lagged { .. } => 0,
         }
     }

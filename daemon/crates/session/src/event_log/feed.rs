@@ -17,6 +17,7 @@ use tokio::{
 use super::{
     events::{Audience, FeedItem, SubscriberId},
     log::{EventLog, Taken},
+    long_reply::LongReply,
     message_ids::MessageId,
 };
 
@@ -101,6 +102,12 @@ impl Feed {
     /// Answers one subscriber, after everything that was published so far.
     pub fn reply(&self, subscriber: SubscriberId, line: Bytes) {
         self.lock().reply(subscriber, line);
+        self.0.news.notify_waiters();
+    }
+
+    /// [`Self::reply`] with a long answer.
+    pub(crate) fn reply_long(&self, subscriber: SubscriberId, reply: LongReply) {
+        self.lock().reply_long(subscriber, reply);
         self.0.news.notify_waiters();
     }
 

@@ -16,6 +16,7 @@ use bytes::Bytes;
 
 use super::{
     events::{Audience, Events, FeedItem, SubscriberId},
+    long_reply::LongReply,
     message_ids::{MessageId, OpenMessages},
     subscription::{Standing, Subscription},
 };
@@ -105,6 +106,11 @@ impl EventLog {
     /// Adds an answer. It is dropped when the subscriber has detached.
     pub(crate) fn reply(&mut self, id: SubscriberId, line: Bytes) {
         self.send(id, FeedItem::Reply { line });
+    }
+
+    /// Adds a long answer, as [`Self::reply`].
+    pub(crate) fn reply_long(&mut self, id: SubscriberId, reply: LongReply) {
+        self.send(id, FeedItem::LongReply { reply });
     }
 
     /// Adds a line for one subscriber that is no answer. As an answer, it is dropped only when the subscriber no longer listens.

@@ -11,11 +11,13 @@
 mod events;
 mod feed;
 mod log;
+mod long_reply;
 mod message_ids;
 mod subscription;
 
 pub use self::{
     events::{Audience, FeedItem, SubscriberId},
     feed::{Feed, FeedLimits, Subscriber},
+    long_reply::{LongReply, ReplyPlace},
     message_ids::MessageId,
 };

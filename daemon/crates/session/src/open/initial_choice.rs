@@ -9,7 +9,6 @@ use agentd_config::models::{
 };
 use agentd_extensions::SessionExtensions;
 use agentd_protocol::{
-    Json,
     entry::EntryBody,
     model::ThinkingLevel,
     resources::{Diagnostic, DiagnosticKind},
@@ -188,10 +187,9 @@ pub(crate) fn last_background(session: &OpenSession) -> u64 {
     const MARK: &str = "\"process_id\":\"bg-";
     let results =
         session.tree.entries().iter().filter(|it| it.kind() == EntryKind::Message(Role::ToolResult));
-    let texts = results.filter_map(|entry| entry.message().map(Json::text));
-    let numbers = texts.flat_map(|text| {
+    let highest_in = |text: &str| {
         let number = |(at, _): (usize, &str)| text[at + MARK.len()..].split('"').next()?.parse::<u64>().ok();
-        text.match_indices(MARK).filter_map(number)
-    });
-    numbers.max().unwrap_or(0)
+        text.match_indices(MARK).filter_map(number).max()
+    };
+    results.filter_map(|entry| entry.message()?.with_text(highest_in)).max().unwrap_or(0)
 }

@@ -137,7 +137,7 @@ impl RunIntents {
     pub(super) async fn ended(&self, result: ToolResultMessage) {
         let call = result.tool_call_id.clone();
         let message = Json::new(Message::ToolResult(result)).ok();
-        let message = message.filter(|message| message.text().len() <= MAX_RESULT);
+        let message = message.filter(|message| message.text_len() <= MAX_RESULT);
         self.intent_log
             .note(IntentRecord::Done(DoneRecord { entry: self.answer.clone(), call, message }))
             .await;

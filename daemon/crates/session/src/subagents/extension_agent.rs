@@ -87,6 +87,13 @@ impl ExtensionAgent {
                                 let idle = self.answer(&line, &mut waiting).await;
                                 done.extend(idle);
                             }
+                            FeedItem::LongReply { reply } => {
+                                let made = tokio::task::spawn_blocking(move || reply.line()).await;
+                                if let Ok(line) = made {
+                                    let idle = self.answer(&line, &mut waiting).await;
+                                    done.extend(idle);
+                                }
+                            }
                             FeedItem::Lagged { .. } => {
                                 // What was missed is read again by those who need it.
                                 if let Some(again) = self.session.follow() {

@@ -378,6 +378,7 @@ impl Subscription {
                 FeedItem::Event { line, .. } | FeedItem::Reply { line } | FeedItem::Addressed { line } => {
                     serde_json::from_slice::<Value>(line).unwrap()
                 }
+                FeedItem::LongReply { reply } => serde_json::from_slice::<Value>(&reply.line()).unwrap(),
                 FeedItem::Lagged { from_seq } => panic!("cut off at {from_seq}"),
             }));
         }

@@ -22,6 +22,7 @@ async fn next(subscriber: &Subscriber) -> Option<String> {
         FeedItem::Event { line, .. } | FeedItem::Reply { line } | FeedItem::Addressed { line } => {
             format!("{}\n", String::from_utf8_lossy(line))
         }
+        FeedItem::LongReply { reply } => format!("{}\n", String::from_utf8_lossy(&reply.line())),
         FeedItem::Lagged { from_seq } => format!("lagged {from_seq}\n"),
     });
     (!items.is_empty()).then(|| text.collect())

@@ -26,6 +26,7 @@ fn take_all(log: &mut EventLog, subscriber: SubscriberId) -> Vec<String> {
             FeedItem::Reply { line } | FeedItem::Addressed { line } => {
                 String::from_utf8_lossy(line).into_owned()
             }
+            FeedItem::LongReply { reply } => String::from_utf8_lossy(&reply.line()).into_owned(),
             FeedItem::Lagged { from_seq } => format!("lagged from {from_seq}"),
         })
         .collect()

@@ -214,7 +214,9 @@ impl Client {
                     );
                     view.next_answer += 1;
                 }
-                FeedItem::Addressed { .. } => panic!("nobody sends such a line here"),
+                FeedItem::Addressed { .. } | FeedItem::LongReply { .. } => {
+                    panic!("nobody sends such a line here")
+                }
                 FeedItem::Lagged { from_seq } => {
                     assert!(!view.has_lagged, "told twice");
                     assert_eq!(from_seq, view.next, "the first event that it did not get");

@@ -1,0 +1,153 @@
+//! What stands around the message of a line, and the whole line of an entry without one.
+
+use std::{borrow::Cow, ops::Range};
+
+use crate::time::{iso_timestamp, parse_timestamp, parse_written};
+
+/// A line without its message.
+#[derive(Debug, Clone)]
+pub(crate) enum Frame {
+    /// As it is in the file.
+    Text {
+        text: Box<str>,
+        /// Where the message was.
+        message: u32,
+        /// The time stamp without its quotes; empty where there is none.
+        timestamp: Range<u32>,
+    },
+    /// The form that nearly all lines with a message have: it follows from the entry's ids and the time, in Unix milliseconds.
+    Usual(i64),
+}
+
+/// The ids in a line.
+#[derive(Clone, Copy)]
+pub(super) struct Ids<'a> {
+    pub(super) id: &'a str,
+    pub(super) parent: Option<&'a str>,
+}
+
+const BEFORE_ID: &str = r#"{"type":"message","id":""#;
+const BEFORE_PARENT: &str = r#"","parentId":"#;
+const BEFORE_TIME: &str = r#","timestamp":""#;
+const BEFORE_MESSAGE: &str = r#"","message":"#;
+const AFTER_MESSAGE: &str = "}";
+/// The length of the time stamps that are written here.
+const TIME_LEN: usize = 24;
+
+impl Frame {
+    /// The text of a line without what is at `message`. The time stamp is at `timestamp`.
+    pub(super) fn text(line: &str, message: Option<Range<usize>>, timestamp: Range<usize>) -> Self {
+        let Some(message) = message else {
+            return Self::Text { text: line.into(), message: 0, timestamp: short(&timestamp) };
+        };
+        let text = [&line[..message.start], &line[message.end..]].concat().into_boxed_str();
+        // One behind the message moves up with the rest.
+        let timestamp = match timestamp.start < message.start {
+            true => timestamp,
+            false => timestamp.start - message.len()..timestamp.end - message.len(),
+        };
+        Self::Text { text, message: short(&message).start, timestamp: short(&timestamp) }
+    }
+
+    /// This text, in which a message is left out at `message`. The time stamp is at `timestamp`.
+    pub(crate) fn around(text: String, message: usize, timestamp: Range<usize>) -> Self {
+        Self::Text {
+            text: text.into(),
+            message: short(&(message..message)).start,
+            timestamp: short(&timestamp),
+        }
+    }
+
+    /// The frame of a line of the usual form; `None` for another one.
+    pub(super) fn usual(line: &str, ids: Ids<'_>, message: &Range<usize>) -> Option<Self> {
+        let rest = line.get(..message.start)?.strip_prefix(BEFORE_ID)?.strip_prefix(ids.id)?;
+        let rest = rest.strip_prefix(BEFORE_PARENT)?;
+        let rest = match ids.parent {
+            None => rest.strip_prefix("null")?,
+            Some(parent) => rest.strip_prefix('"')?.strip_prefix(parent)?.strip_prefix('"')?,
+        };
+        let time = rest.strip_prefix(BEFORE_TIME)?.strip_suffix(BEFORE_MESSAGE)?;
+        // What is of this form is written in this form again.
+        let unix_ms = parse_written(time)?;
+        (line.get(message.end..)? == AFTER_MESSAGE).then_some(Self::Usual(unix_ms))
+    }
+
+    /// The text where it is kept; empty for the usual form.
+    pub(super) fn kept_text(&self) -> &str {
+        match self {
+            Self::Text { text, .. } => text,
+            Self::Usual(_) => "",
+        }
+    }
+
+    /// The text before the message and that behind it, where it is kept.
+    pub(super) fn around_message(&self) -> (&str, &str) {
+        match self {
+            Self::Text { text, message, .. } => text.split_at(*message as usize),
+            Self::Usual(_) => ("", ""),
+        }
+    }
+
+    /// The time stamp; empty where there is none.
+    pub(super) fn timestamp(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text { text, timestamp, .. } => {
+                let range = timestamp.start as usize..timestamp.end as usize;
+                Cow::Borrowed(text.get(range).unwrap_or_default())
+            }
+            Self::Usual(unix_ms) => Cow::Owned(iso_timestamp(*unix_ms)),
+        }
+    }
+
+    pub(super) fn timestamp_ms(&self) -> Option<i64> {
+        match self {
+            Self::Text { .. } => parse_timestamp(&self.timestamp()),
+            Self::Usual(unix_ms) => Some(*unix_ms),
+        }
+    }
+
+    /// Its length in bytes.
+    pub(super) fn len(&self, ids: Ids<'_>) -> usize {
+        match self {
+            Self::Text { text, .. } => text.len(),
+            Self::Usual(_) => {
+                let constant = BEFORE_ID.len()
+                    + BEFORE_PARENT.len()
+                    + BEFORE_TIME.len()
+                    + TIME_LEN
+                    + BEFORE_MESSAGE.len()
+                    + AFTER_MESSAGE.len();
+                constant + ids.id.len() + ids.parent.map_or("null".len(), |parent| parent.len() + 2)
+            }
+        }
+    }
+
+    /// Appends it, with what `message` appends in its place.
+    pub(super) fn write(&self, ids: Ids<'_>, out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)) {
+        let Self::Usual(unix_ms) = self else {
+            let (before, after) = self.around_message();
+            out.extend_from_slice(before.as_bytes());
+            message(out);
+            return out.extend_from_slice(after.as_bytes());
+        };
+        let mut put = |text: &str| out.extend_from_slice(text.as_bytes());
+        put(BEFORE_ID);
+        put(ids.id);
+        put(BEFORE_PARENT);
+        match ids.parent {
+            None => put("null"),
+            Some(parent) => ["\"", parent, "\""].into_iter().for_each(&mut put),
+        }
+        put(BEFORE_TIME);
+        put(&iso_timestamp(*unix_ms));
+        put(BEFORE_MESSAGE);
+        message(out);
+        out.extend_from_slice(AFTER_MESSAGE.as_bytes());
+    }
+}
+
+/// Lines are shorter than 4 GiB: [`crate::StoreOptions::max_line_bytes`].
+fn short(range: &Range<usize>) -> Range<u32> {
+    let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    place(range.start)..place(range.end)
+}
