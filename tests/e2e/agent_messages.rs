@@ -4,7 +4,7 @@ use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, mock_server::Re
 use serde_json::{Value, json};
 
 use crate::{
-    subagents::repository,
+    subagents_isolated::repository,
     support::{assert_says, text},
     unload::gone,
 };

@@ -204,6 +204,7 @@ mod stream_rules;
 mod structural_search;
 mod subagent_events;
 mod subagents;
+mod subagents_isolated;
 mod support;
 mod switch_session;
 mod telemetry;
