@@ -248,12 +248,14 @@ fn an_abort_of_the_run_stops_it() {
     let _ = model.wait_for_requests(2);
     daemon.done(json!({"type": "abort"}));
     // The agent was told to stop by the daemon, whatever its extension does.
-    let kinds: Vec<Value> =
-        told(&home, "agents.event").iter().map(|note| note["event"]["type"].clone()).collect();
-    assert!(kinds.contains(&json!("agent_settled")), "{kinds:?}");
     let listed = daemon.done(json!({"type": "get_subagents"}))["subagents"][0].clone();
     assert_eq!(listed["status"], "aborted");
     gate.open();
+    // The host has written all that it was told once it has ended.
+    daemon.close();
+    let kinds: Vec<Value> =
+        told(&home, "agents.event").iter().map(|note| note["event"]["type"].clone()).collect();
+    assert!(kinds.contains(&json!("agent_settled")), "{kinds:?}");
 }
 
 #[test]
