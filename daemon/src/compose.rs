@@ -16,6 +16,7 @@ use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
 use agentd_prompt_history::PromptRecorder;
 use agentd_protocol::{
+    patch::PATCH_TOOL,
     syntax::{AST_EDIT_TOOL, AST_GREP_TOOL},
     tool::ToolSpec,
     web::WEB_FETCH_TOOL,
@@ -27,8 +28,8 @@ use agentd_session::{
 use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
     AskTool, AstEditOptions, AstEditTool, AstGrepTool, BashFeatures, BashOptions, BashTool, ChangePlace,
-    EditTool, FileQueue, FindTool, GrepTool, LsTool, ProposePlanTool, ReadTool, SshTool, SyntaxProgram,
-    TodoTool, WriteTool,
+    EditTool, FileQueue, FindTool, GrepTool, LsTool, PatchOptions, PatchTool, ProposePlanTool, ReadTool,
+    SshTool, SyntaxProgram, TodoTool, WriteTool,
     operations::{EditorAccess, EditorHost, EditorShell, FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
 };
@@ -327,6 +328,12 @@ fn tools(
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
+    // Only where a session begins with it, as with the next two.
+    if (context.is_active)(PATCH_TOOL) {
+        let (home, place) = (context.home.clone(), place.clone());
+        let approval = Arc::clone(&context.change_approval);
+        tools.push(Arc::new(PatchTool::new(PatchOptions { home, place, approval })));
+    }
     // Only where a session begins with one of them. A session that wants them without the program does without; `agentctl doctor` says so.
     let wants_syntax = [AST_GREP_TOOL, AST_EDIT_TOOL].into_iter().any(|tool| (context.is_active)(tool));
     if let Some(program) = syntax.filter(|program| wants_syntax && program.is_installed()) {
@@ -358,7 +365,7 @@ fn tools(
             let inner = Arc::clone(tool);
             match inner.spec().name.as_str() {
                 "read" => *tool = DiagnosedTool::reading(inner, &servers),
-                "edit" | "write" => *tool = DiagnosedTool::changing(inner, &servers),
+                "edit" | "write" | PATCH_TOOL => *tool = DiagnosedTool::changing(inner, &servers),
                 _ => {}
             }
         }

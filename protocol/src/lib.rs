@@ -51,6 +51,7 @@ pub mod models_file;
 pub mod number;
 pub mod oauth_setting;
 pub mod package_request;
+pub mod patch;
 pub mod permissions;
 pub mod plain_path;
 pub mod policy_check;

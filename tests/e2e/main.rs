@@ -127,6 +127,7 @@ mod model_roles;
 mod models_file;
 mod packages;
 mod pages;
+mod patch;
 mod permission_requests;
 mod permission_terminal;
 mod permissions;
