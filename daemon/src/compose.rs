@@ -119,7 +119,9 @@ fn shared(
 /// The file system and the shell that the tools of one session work with.
 fn hosts(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
     let Some((target, connections)) = context.ssh.clone() else {
-        return (files_here(context), Arc::new(local_shell(context)));
+        // The user's own commands begin with nothing else.
+        let shell = LocalShell { snapshot: None, ..local_shell(context) };
+        return (files_here(context), Arc::new(shell));
     };
     let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
     let temp_dir = context.temp_dir.clone();
@@ -145,6 +147,8 @@ fn local_shell(context: &ToolContext) -> LocalShell {
         path: context.shell_path.clone(),
         env: Arc::clone(&context.environment),
         sandbox: context.sandbox.clone(),
+        snapshot: (context.bash.as_ref().and_then(|bash| bash.snapshot) == Some(true))
+            .then(|| context.shell_session.snapshot(context.temp_dir.clone())),
     }
 }
 
@@ -258,16 +262,18 @@ fn tools(
         }
         None => Arc::clone(&host),
     };
-    let commands: Arc<dyn Shell> = match editor.filter(|_| context.client_terminal) {
+    let terminal = editor.filter(|_| context.client_terminal);
+    let commands: Arc<dyn Shell> = match terminal {
         Some(editor) => {
             let terminals = Arc::clone(&editor.terminals);
             Arc::new(EditorShell::new(local_shell(&context), terminals, &context.session_id))
         }
+        None if context.ssh.is_none() => Arc::new(local_shell(&context)),
         None => Arc::clone(&shell),
     };
     let eval = eval_tool(&context, specs);
     let mut features = features(&context);
-    if !Arc::ptr_eq(&commands, &shell) {
+    if terminal.is_some() {
         // What runs in the editor's terminal stays there.
         features.session = None;
         if let Some(jobs) = features.jobs.as_mut() {

@@ -196,6 +196,7 @@ mod shell_hooks;
 mod shell_hooks_session;
 mod shell_hooks_trust;
 mod shell_session;
+mod shell_snapshot;
 mod shutdown;
 mod slash_commands;
 mod ssh_tool;
