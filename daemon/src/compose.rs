@@ -231,6 +231,7 @@ fn eval_tool(context: &ToolContext, specs: &Interner<Arc<ToolSpec>>) -> Option<E
         idle: (idle_ms > 0).then(|| Duration::from_millis(idle_ms)),
         most: setting.max_kernels.map_or(8, |most| usize::try_from(most.get()).unwrap_or(usize::MAX)),
         outputs: context.outputs.clone(),
+        executors: Arc::clone(&context.cell_executors),
         tools: Arc::clone(&context.cell_calls),
         undo: context.undo.clone(),
     };

@@ -23,6 +23,7 @@ pub mod doctor;
 pub mod entry;
 pub mod error;
 pub mod eval;
+pub mod eval_executor;
 pub mod event;
 pub mod event_filter;
 pub mod exit_code;

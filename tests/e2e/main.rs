@@ -70,6 +70,7 @@ mod doc_examples;
 mod docs;
 mod doctor;
 mod eval;
+mod eval_executor;
 mod event_numbers;
 mod every_api;
 mod export;
