@@ -16,6 +16,7 @@ use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
 use agentd_prompt_history::PromptRecorder;
 use agentd_protocol::{
+    patch::PATCH_TOOL,
     syntax::{AST_EDIT_TOOL, AST_GREP_TOOL},
     tool::ToolSpec,
     web::WEB_FETCH_TOOL,
@@ -27,8 +28,8 @@ use agentd_session::{
 use agentd_tools::operations::SandboxedHost;
 use agentd_tools::{
     AskTool, AstEditOptions, AstEditTool, AstGrepTool, BashFeatures, BashOptions, BashTool, ChangePlace,
-    EditTool, FileQueue, FindTool, GrepTool, LsTool, ProposePlanTool, ReadTool, SshTool, SyntaxProgram,
-    TodoTool, WriteTool,
+    EditTool, FileQueue, FindTool, GrepTool, LsTool, PatchOptions, PatchTool, ProposePlanTool, ReadTool,
+    SshTool, SyntaxProgram, TodoTool, WriteTool,
     operations::{EditorAccess, EditorHost, EditorShell, FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
 };
@@ -118,7 +119,9 @@ fn shared(
 /// The file system and the shell that the tools of one session work with.
 fn hosts(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
     let Some((target, connections)) = context.ssh.clone() else {
-        return (files_here(context), Arc::new(local_shell(context)));
+        // The user's own commands begin with nothing else.
+        let shell = LocalShell { snapshot: None, ..local_shell(context) };
+        return (files_here(context), Arc::new(shell));
     };
     let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
     let temp_dir = context.temp_dir.clone();
@@ -144,6 +147,8 @@ fn local_shell(context: &ToolContext) -> LocalShell {
         path: context.shell_path.clone(),
         env: Arc::clone(&context.environment),
         sandbox: context.sandbox.clone(),
+        snapshot: (context.bash.as_ref().and_then(|bash| bash.snapshot) == Some(true))
+            .then(|| context.shell_session.snapshot(context.temp_dir.clone())),
     }
 }
 
@@ -226,6 +231,7 @@ fn eval_tool(context: &ToolContext, specs: &Interner<Arc<ToolSpec>>) -> Option<E
         idle: (idle_ms > 0).then(|| Duration::from_millis(idle_ms)),
         most: setting.max_kernels.map_or(8, |most| usize::try_from(most.get()).unwrap_or(usize::MAX)),
         outputs: context.outputs.clone(),
+        executors: Arc::clone(&context.cell_executors),
         tools: Arc::clone(&context.cell_calls),
         undo: context.undo.clone(),
     };
@@ -257,16 +263,18 @@ fn tools(
         }
         None => Arc::clone(&host),
     };
-    let commands: Arc<dyn Shell> = match editor.filter(|_| context.client_terminal) {
+    let terminal = editor.filter(|_| context.client_terminal);
+    let commands: Arc<dyn Shell> = match terminal {
         Some(editor) => {
             let terminals = Arc::clone(&editor.terminals);
             Arc::new(EditorShell::new(local_shell(&context), terminals, &context.session_id))
         }
+        None if context.ssh.is_none() => Arc::new(local_shell(&context)),
         None => Arc::clone(&shell),
     };
     let eval = eval_tool(&context, specs);
     let mut features = features(&context);
-    if !Arc::ptr_eq(&commands, &shell) {
+    if terminal.is_some() {
         // What runs in the editor's terminal stays there.
         features.session = None;
         if let Some(jobs) = features.jobs.as_mut() {
@@ -327,6 +335,12 @@ fn tools(
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
+    // Only where a session begins with it, as with the next two.
+    if (context.is_active)(PATCH_TOOL) {
+        let (home, place) = (context.home.clone(), place.clone());
+        let approval = Arc::clone(&context.change_approval);
+        tools.push(Arc::new(PatchTool::new(PatchOptions { home, place, approval })));
+    }
     // Only where a session begins with one of them. A session that wants them without the program does without; `agentctl doctor` says so.
     let wants_syntax = [AST_GREP_TOOL, AST_EDIT_TOOL].into_iter().any(|tool| (context.is_active)(tool));
     if let Some(program) = syntax.filter(|program| wants_syntax && program.is_installed()) {
@@ -358,7 +372,7 @@ fn tools(
             let inner = Arc::clone(tool);
             match inner.spec().name.as_str() {
                 "read" => *tool = DiagnosedTool::reading(inner, &servers),
-                "edit" | "write" => *tool = DiagnosedTool::changing(inner, &servers),
+                "edit" | "write" | PATCH_TOOL => *tool = DiagnosedTool::changing(inner, &servers),
                 _ => {}
             }
         }

@@ -17,6 +17,7 @@ use agentd_protocol::policy_check::{
 use agentd_protocol::{
     ask::ASK_TOOL,
     jobs::WAIT_TOOL,
+    patch::PATCH_TOOL,
     remote_hosts::SSH_TOOL,
     subagent::{TASK_TOOL, YIELD_TOOL},
     syntax::{AST_EDIT_TOOL, AST_GREP_TOOL},
@@ -129,7 +130,7 @@ fn verdict(policy: &Policy, example: &PolicyExample, cwd: &Path) -> PolicyDecisi
         }
         (_, Some(text), _) => Subject::Command { text, folder: cwd, variables: &[] },
         ("read" | "ls" | LSP_TOOL, _, Some(path)) => Subject::Read { path, is_deep: false },
-        ("grep" | "find" | AST_GREP_TOOL | AST_EDIT_TOOL, _, Some(path)) => {
+        ("grep" | "find" | AST_GREP_TOOL | AST_EDIT_TOOL | PATCH_TOOL, _, Some(path)) => {
             Subject::Read { path, is_deep: true }
         }
         ("write" | "edit", _, Some(path)) => Subject::Write { path },

@@ -35,6 +35,7 @@ use crate::{
         SessionParams, ShutdownParams, WatchSessionsParams, WatchedSessions,
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
+    eval_executor::{EvalExecutorLanguages, SetEvalExecutorParams},
     event_filter::{EventFilter, SetEventFilterParams},
     explain::{ExplainSettingParams, SettingExplanation},
     extensions::ExtensionList,
@@ -217,6 +218,10 @@ commands! {
     /// before, and each read and write arrives as `host_uri_request`. For the current session, and every one that the connection goes on
     /// to. They are removed when the connection ends.
     SetHostUriSchemes = "set_host_uri_schemes": SetHostUriSchemesParams => HostUriSchemes | ClientTool, Control, OpenedSession, no_work;
+    /// Runs the cells of the tool `eval` in these languages instead of the daemon's kernels: they replace those of the command before, and
+    /// each cell arrives as `eval_request`. For the current session, and every one that the connection goes on to. They are taken back when
+    /// the connection ends. An empty list takes them back at once.
+    SetEvalExecutor = "set_eval_executor": SetEvalExecutorParams => EvalExecutorLanguages | ClientTool, Control, OpenedSession, no_work;
     /// Removes tools that this connection registered. Calls in progress can still be answered.
     UnregisterTools = "unregister_tools": UnregisterToolsParams => UnregisteredTools | ClientTool, Control, VisibleSession, no_work;
     /// Answers a `tool_request`.

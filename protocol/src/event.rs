@@ -17,6 +17,7 @@ use crate::{
     client_tools::{ToolCancel, ToolRequest},
     credentials::LoginUpdate,
     daemon::{Lagged, SessionActivity, SessionChanged, SessionClosed, SessionOpened},
+    eval_executor::{EvalCancel, EvalRequest},
     host_tools::{HostToolCall, HostToolCancel},
     host_uris::{HostUriCancel, HostUriRequest},
     isolation::IsolationMerge,
@@ -220,6 +221,10 @@ events! {
     HostUriRequest = "host_uri_request",
     /// A read or write of a host's URL needs no answer any more; only to the connection that sent `set_host_uri_schemes`.
     HostUriCancel = "host_uri_cancel",
+    /// A cell of the tool `eval` is to be run; only to the connection that sent `set_eval_executor`.
+    EvalRequest = "eval_request",
+    /// A cell is to be stopped, and needs no answer any more; only to the connection that sent `set_eval_executor`.
+    EvalCancel = "eval_cancel",
 }
 
 #[cfg(test)]

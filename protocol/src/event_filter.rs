@@ -28,6 +28,8 @@ pub const NEVER_FILTERED: &[&str] = &[
     "host_tool_cancel",
     "host_uri_request",
     "host_uri_cancel",
+    "eval_request",
+    "eval_cancel",
     "prompt_result",
     "session_settled",
     "available_commands_update",

@@ -29,8 +29,12 @@ impl Dispatcher {
     pub(super) async fn execute_client_tool(&mut self, command: ClientToolCommand, head: Head, bytes: usize) {
         let (name, id) = (command.name(), head.id);
         // omp's clients do not say hello; the command itself says that they know the calls.
-        let is_of_host =
-            matches!(command, ClientToolCommand::SetHostTools(_) | ClientToolCommand::SetHostUriSchemes(_));
+        let is_of_host = matches!(
+            command,
+            ClientToolCommand::SetHostTools(_)
+                | ClientToolCommand::SetHostUriSchemes(_)
+                | ClientToolCommand::SetEvalExecutor(_)
+        );
         if !is_of_host && !self.client.is_introduced() {
             let text = format!("{name} is for clients that have said hello.");
             let failure = Failure::new(ErrorCode::Unsupported, text)
@@ -43,6 +47,7 @@ impl Dispatcher {
             ClientToolCommand::SetHostUriSchemes(params) => {
                 return self.set_host_uri_schemes(params, id).await;
             }
+            ClientToolCommand::SetEvalExecutor(params) => return self.set_eval_executor(params, id).await,
             ClientToolCommand::RegisterTools(params) => return self.register_tools(params, id).await,
             ClientToolCommand::UnregisterTools(params) => return self.unregister_tools(params, id).await,
             ClientToolCommand::ToolResponse(params) => calls.respond(params, bytes),

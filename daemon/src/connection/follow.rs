@@ -161,6 +161,7 @@ impl Dispatcher {
         self.tell_writer(WriterCommand::Follow(Box::new(following))).await;
         self.register_kept_tools(&session).await;
         self.serve_kept_urls(&session).await;
+        self.execute_kept_languages(&session).await;
         self.ask_trust(&session).await;
     }
 

@@ -11,6 +11,7 @@ mod command_peer;
 mod cumulative;
 mod daemon_commands;
 mod dispatcher;
+mod eval_executors;
 mod event_filter;
 mod feeds;
 mod follow;

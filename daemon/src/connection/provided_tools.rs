@@ -13,6 +13,8 @@ pub(super) struct ProvidedTools {
     pub(super) for_every_session: Vec<ClientTool>,
     /// The schemes of URLs that it serves in every session that it follows.
     pub(super) schemes: Vec<HostUriScheme>,
+    /// The languages whose cells it runs in every session that it follows.
+    pub(super) languages: Vec<String>,
 }
 
 impl ProvidedTools {

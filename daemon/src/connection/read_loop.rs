@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agentd_protocol::{
     command::{AdminCommand, Command},
     error::{ErrorCode, Failure},
+    eval_executor::{EvalOutput, EvalResult},
     frame::{Head, unknown_command},
     host_tools::{HostToolResult, HostToolUpdate},
     host_uris::HostUriResult,
@@ -170,6 +171,11 @@ impl Dispatcher {
         for answer in [HostToolUpdate::TYPE, HostToolResult::TYPE] {
             if kind == Some(answer) {
                 return self.answer_host_tool(head, answer, line).await;
+            }
+        }
+        for answer in [EvalOutput::TYPE, EvalResult::TYPE] {
+            if kind == Some(answer) {
+                return self.answer_cell(head, answer, line).await;
             }
         }
         if kind == Some(HostUriResult::TYPE) {

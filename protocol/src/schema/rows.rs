@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     command::NoData,
+    eval_executor::{EvalOutput, EvalResult},
     host_tools::{HostToolResult, HostToolUpdate},
     host_uris::HostUriResult,
     ui::UiResponse,
@@ -71,6 +72,18 @@ pub(crate) fn answers(generator: &mut SchemaGenerator) -> Vec<AnswerRow> {
             title: "HostUriResult",
             doc: "Answers a `host_uri_request`. No command: it has a response only if it cannot be used.",
             body: generator.subschema_for::<HostUriResult>(),
+        },
+        AnswerRow {
+            name: EvalOutput::TYPE,
+            title: "EvalOutput",
+            doc: "A piece of what the cell of an `eval_request` prints. No command: it has a response only if it cannot be used.",
+            body: generator.subschema_for::<EvalOutput>(),
+        },
+        AnswerRow {
+            name: EvalResult::TYPE,
+            title: "EvalResult",
+            doc: "Answers an `eval_request`. No command: it has a response only if it cannot be used.",
+            body: generator.subschema_for::<EvalResult>(),
         },
     ]
 }

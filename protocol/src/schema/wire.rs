@@ -97,6 +97,8 @@ pub(super) fn wire() -> Value {
         "HostToolUpdate",
         "HostToolResult",
         "HostUriResult",
+        "EvalOutput",
+        "EvalResult",
         "Response",
         "Event",
         "SessionHeader",

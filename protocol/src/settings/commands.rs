@@ -36,6 +36,11 @@ pub struct BashSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub session: Option<bool>,
+    /// Whether functions, aliases and shell options of the user's `~/.bashrc` are there in commands: before the first command of a session, its
+    /// shell is started once as an interactive one. Needs bash as the shell; default false. Counts from the user's settings alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    pub snapshot: Option<bool>,
     /// When a command that is waited for goes on in the background, where `async.enabled` permits that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_background: Option<AutoBackgroundSettings>,

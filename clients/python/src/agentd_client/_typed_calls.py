@@ -218,6 +218,9 @@ class AsyncCalls(ABC):
     async def call(self, type: Literal["set_host_uri_schemes"], /, **fields: Any) -> protocol.HostUriSchemes: ...
 
     @overload
+    async def call(self, type: Literal["set_eval_executor"], /, **fields: Any) -> protocol.EvalExecutorLanguages: ...
+
+    @overload
     async def call(self, type: Literal["unregister_tools"], /, **fields: Any) -> protocol.UnregisteredTools: ...
 
     @overload
@@ -558,6 +561,9 @@ class SyncCalls(ABC):
 
     @overload
     def call(self, type: Literal["set_host_uri_schemes"], /, **fields: Any) -> protocol.HostUriSchemes: ...
+
+    @overload
+    def call(self, type: Literal["set_eval_executor"], /, **fields: Any) -> protocol.EvalExecutorLanguages: ...
 
     @overload
     def call(self, type: Literal["unregister_tools"], /, **fields: Any) -> protocol.UnregisteredTools: ...

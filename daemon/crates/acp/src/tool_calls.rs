@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use agentd_protocol::{
     agent_mode::PROPOSE_PLAN_TOOL,
     message::ContentBlock,
+    patch::PATCH_TOOL,
     plain_path::without_dots,
     remote_hosts::SSH_TOOL,
     subagent::TASK_TOOL,
@@ -59,7 +60,7 @@ impl Folders {
 pub(crate) fn kind(tool: &str) -> ToolKind {
     match tool {
         "read" => ToolKind::Read,
-        "write" | "edit" | AST_EDIT_TOOL => ToolKind::Edit,
+        "write" | "edit" | AST_EDIT_TOOL | PATCH_TOOL => ToolKind::Edit,
         "bash" | "eval" | SSH_TOOL => ToolKind::Execute,
         "grep" | "find" | "ls" | "glob" | "lsp" | AST_GREP_TOOL => ToolKind::Search,
         WEB_FETCH_TOOL | WEB_SEARCH_TOOL | "fetch" => ToolKind::Fetch,
@@ -178,7 +179,7 @@ pub(crate) fn changes(
     old: Option<&OldText>,
     folders: &Folders,
 ) -> Option<Vec<ToolContent>> {
-    if tool == AST_EDIT_TOOL {
+    if tool == AST_EDIT_TOOL || tool == PATCH_TOOL {
         // The result names its files.
         let files = result.details.as_ref()?.get("files")?.as_array()?.iter();
         let of_file =

@@ -67,6 +67,7 @@ async fn measure() {
             idle: None,
             most: 8,
             outputs: dir.path().into(),
+            executors: Arc::new(()),
             tools: Arc::new(Echo),
             undo: None,
         });

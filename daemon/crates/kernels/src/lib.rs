@@ -11,6 +11,7 @@
 mod arguments;
 mod cell;
 mod environment;
+mod executor;
 mod interpreter;
 mod kernel;
 mod language;
@@ -22,6 +23,7 @@ mod start;
 mod tool;
 mod tool_calls;
 
+pub use executor::{CellExecutor, CellExecutors, ExecutorCell, ExecutorEnd};
 pub use interpreter::InterpreterSources;
 pub use language::Language;
 pub use pool::KernelPool;

@@ -29,6 +29,19 @@ pub(crate) enum CallEnd {
     Aborted,
     /// The kernel ended while the cell ran: why.
     KernelGone(String),
+    /// A client ran it.
+    OfClient(ClientEnd),
+}
+
+/// How a cell ended that a client ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ClientEnd {
+    Done,
+    /// It failed: why.
+    Failed(String),
+    TimedOut,
+    /// There is no answer, or none that can be used: a sentence that says why.
+    Lost(String),
 }
 
 /// What a cell has shown.
@@ -94,9 +107,14 @@ impl CellOutput {
         let exit_code = match &end {
             CallEnd::Done(CellDone { has_failed: false, .. }) => None,
             CallEnd::Done(done) => Some(done.exit_code.unwrap_or(1)),
-            CallEnd::TimedOut { .. } | CallEnd::Aborted | CallEnd::KernelGone(_) => None,
+            CallEnd::TimedOut { .. } | CallEnd::Aborted | CallEnd::KernelGone(_) | CallEnd::OfClient(_) => {
+                None
+            }
         };
-        let is_good = matches!(&end, CallEnd::Done(done) if !done.has_failed);
+        let is_good = match &end {
+            CallEnd::Done(done) => !done.has_failed,
+            end => *end == CallEnd::OfClient(ClientEnd::Done),
+        };
         if text.is_empty() && is_good {
             text = match self.images.len() {
                 0 => "(no output)".to_owned(),
@@ -114,6 +132,11 @@ impl CellOutput {
                 }
             }
             CallEnd::Aborted => add(&mut text, "Cell aborted"),
+            CallEnd::OfClient(end) => {
+                if let Some(line) = end.line(call) {
+                    add(&mut text, &line);
+                }
+            }
             CallEnd::TimedOut { kernel_gone } => {
                 let seconds = call.timeout.unwrap_or_default().as_secs_f64();
                 let after = match kernel_gone {
@@ -188,6 +211,25 @@ impl CellOutput {
     }
 }
 
+impl ClientEnd {
+    /// What the result says of it.
+    fn line(&self, call: &EvalCall) -> Option<String> {
+        match self {
+            Self::Done => None,
+            Self::Failed(why) => Some(why.clone()),
+            Self::TimedOut => {
+                let seconds = call.timeout.unwrap_or_default().as_secs_f64();
+                Some(format!(
+                    "Cell timed out after {seconds} seconds: the client that runs it was told to stop it"
+                ))
+            }
+            Self::Lost(why) => {
+                Some(format!("{why} The cell was not repeated, since it may have had effects."))
+            }
+        }
+    }
+}
+
 fn add(text: &mut String, line: &str) {
     if !text.is_empty() {
         text.push_str("\n\n");
@@ -247,6 +289,23 @@ mod tests {
             "Cell timed out after 2 seconds: it was interrupted, and the kernel keeps its variables"
         );
         assert_eq!(text(&result("x", 0, CallEnd::Aborted, None).await), "x\n\nCell aborted");
+        let of_client = |end| CallEnd::OfClient(end);
+        let shown = result("", 0, of_client(ClientEnd::Done), None).await;
+        assert_eq!((text(&shown), shown.is_error), ("(no output)", None));
+        for (end, says) in [
+            (ClientEnd::Failed("no such name".into()), "x\n\nno such name"),
+            (
+                ClientEnd::TimedOut,
+                "x\n\nCell timed out after 2 seconds: the client that runs it was told to stop it",
+            ),
+            (
+                ClientEnd::Lost("It left.".into()),
+                "x\n\nIt left. The cell was not repeated, since it may have had effects.",
+            ),
+        ] {
+            let shown = result("x", 0, of_client(end), None).await;
+            assert_eq!((text(&shown), shown.is_error), (says, Some(true)));
+        }
     }
 
     #[tokio::test]

@@ -24,10 +24,11 @@ use crate::{
     arguments::{DEFAULT_TIMEOUT, EvalCall, prepared},
     cell::{Cell, CellEnd, CellNews, NEWS},
     environment::passed,
+    executor::{CellExecutor, CellExecutors, ExecutorCell, ExecutorEnd},
     kernel::KernelHandle,
     language::Language,
     records::Request,
-    report::{CallEnd, CellOutput},
+    report::{CallEnd, CellOutput, ClientEnd},
     session::{SessionKernels, Slot},
     start::KernelTerms,
     tool_calls::{CellToolCall, ToolCaller},
@@ -63,6 +64,8 @@ pub struct EvalOptions {
     pub most: usize,
     /// Where long outputs are kept.
     pub outputs: OutputStorage,
+    /// Knows who runs cells instead of a kernel.
+    pub executors: Arc<dyn CellExecutors>,
     /// Runs the calls of tools that cells make.
     pub tools: Arc<dyn ToolCaller>,
     /// Keeps what cells change; `None` while undo is off.
@@ -97,6 +100,20 @@ impl EvalTool {
         let languages: Vec<Language> =
             self.options.interpreters.iter().map(|(language, _)| language.clone()).collect();
         let call = EvalCall::read(&arguments, &languages)?;
+        if let Some(executor) = self.options.executors.executor(call.language.name()) {
+            let cell = ExecutorCell {
+                call_id: call_id.clone(),
+                language: call.language.name().to_owned(),
+                code: call.code.clone(),
+                title: call.title.clone(),
+                timeout: call.timeout,
+                reset: call.reset,
+                cwd,
+            };
+            let changes = self.begin_changes(&call_id, &cancel).await?;
+            let done = self.run_elsewhere(&*executor, cell, &call, (&cancel, &progress)).await;
+            return explain_gap(Ok(done), changes.end().await);
+        }
         let interpreter = self.options.interpreters.iter().find(|(language, _)| *language == call.language);
         let interpreter = interpreter.map(|(_, path)| path.clone()).unwrap_or_default();
         let slot = self.options.kernels.slot(&call.language, &cwd, &interpreter);
@@ -115,10 +132,7 @@ impl EvalTool {
             idle: self.options.idle,
             most: self.options.most,
         };
-        let aborted = || ToolError("Cell aborted".to_owned());
-        let by = Requester::Model { call_id: &call_id };
-        let begin = CommandWatch::begin(self.options.undo.as_ref(), Some(&call_id), EVAL_TOOL, by);
-        let changes = cancel.run_until_cancelled(begin).await.ok_or_else(aborted)?;
+        let changes = self.begin_changes(&call_id, &cancel).await?;
         let session_env: Map<String, Value> =
             session_env.into_iter().map(|(name, value)| (name, value.into())).collect();
         let run = CellRun {
@@ -131,6 +145,60 @@ impl EvalTool {
         };
         let done = run.in_slot(&slot, &terms).await;
         explain_gap(done, changes.end().await)
+    }
+
+    /// Tells what keeps changes for undo that a cell begins.
+    async fn begin_changes(
+        &self,
+        call_id: &str,
+        cancel: &CancellationToken,
+    ) -> Result<CommandWatch, ToolError> {
+        let by = Requester::Model { call_id };
+        let begin = CommandWatch::begin(self.options.undo.as_ref(), Some(call_id), EVAL_TOOL, by);
+        cancel.run_until_cancelled(begin).await.ok_or_else(|| ToolError("Cell aborted".to_owned()))
+    }
+
+    /// Has an executor run a cell.
+    async fn run_elsewhere(
+        &self,
+        executor: &dyn CellExecutor,
+        cell: ExecutorCell,
+        call: &EvalCall,
+        (cancel, progress): (&CancellationToken, &ToolProgress),
+    ) -> ToolResult {
+        progress.report(ToolResult::default());
+        let since = Instant::now();
+        let mut output = CellOutput::new(self.options.outputs.clone());
+        let mut updates = Updates { progress, next: Instant::now(), is_due: false };
+        let (printed, mut pieces) = mpsc::unbounded_channel::<String>();
+        let mut running = executor.run(cell, printed, cancel);
+        let end = loop {
+            select! {
+                biased;
+                Some(piece) = pieces.recv() => {
+                    output.tail.push(piece.as_bytes()).await;
+                    updates.changed(&output, call);
+                }
+                end = &mut running => break end,
+                () = sleep_until(updates.next), if updates.is_due => updates.send(&output, call),
+            }
+        };
+        // What came before the end.
+        while let Ok(piece) = pieces.try_recv() {
+            output.tail.push(piece.as_bytes()).await;
+        }
+        let end = match end {
+            ExecutorEnd::Done { text, images, error } => {
+                output.tail.push(text.as_bytes()).await;
+                images.into_iter().for_each(|image| output.image(image));
+                CallEnd::OfClient(error.map_or(ClientEnd::Done, ClientEnd::Failed))
+            }
+            ExecutorEnd::TimedOut => CallEnd::OfClient(ClientEnd::TimedOut),
+            ExecutorEnd::Aborted => CallEnd::Aborted,
+            ExecutorEnd::Lost(why) => CallEnd::OfClient(ClientEnd::Lost(why)),
+        };
+        output.tail.finish().await;
+        output.result(call, end, None, since.elapsed())
     }
 }
 

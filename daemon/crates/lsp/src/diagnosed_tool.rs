@@ -3,8 +3,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use agentd_agent::{ExecutionMode, Exposure, Invocation, PrepareFuture, Tool, ToolError, ToolFuture};
-use agentd_protocol::tool::{ToolAnnotations, ToolResult, ToolSpec};
-use agentd_tools::resolve_path_argument;
+use agentd_protocol::{
+    patch::PATCH_TOOL,
+    tool::{ToolAnnotations, ToolResult, ToolSpec},
+};
+use agentd_tools::{files_of_patch, resolve_path_argument};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -21,8 +24,8 @@ pub struct DiagnosedTool {
 }
 
 impl DiagnosedTool {
-    /// A tool that changes the file of its argument `path`: its results say what it broke. The tool itself where the settings want no
-    /// diagnostics.
+    /// A tool that changes the file of its argument `path`, or of a diff of one file: its results say what it broke. The tool itself where
+    /// the settings want no diagnostics.
     #[must_use]
     pub fn changing(inner: Arc<dyn Tool>, servers: &Arc<SessionServers>) -> Arc<dyn Tool> {
         Self::around(inner, servers, true)
@@ -43,11 +46,18 @@ impl DiagnosedTool {
 
     /// The real path of the file of a call; `None` for what is no file of this machine that a server could be for.
     async fn path_of(&self, invocation: &Invocation) -> Option<PathBuf> {
-        let given = invocation.arguments.get("path")?.as_str()?;
+        let text = |name: &str| invocation.arguments.get(name)?.as_str();
+        let given = if self.inner.spec().name == PATCH_TOOL {
+            // Of several files that change at once, servers would see some with the texts of before.
+            let [file] = <[String; 1]>::try_from(files_of_patch(text("diff")?)).ok()?;
+            file
+        } else {
+            text("path")?.to_owned()
+        };
         if given.contains("://") {
             return None;
         }
-        let path = resolve_path_argument(given, &invocation.cwd, &self.servers.place.home).ok()?;
+        let path = resolve_path_argument(&given, &invocation.cwd, &self.servers.place.home).ok()?;
         self.servers.real_path(path).await.ok()
     }
 

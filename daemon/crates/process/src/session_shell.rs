@@ -24,6 +24,7 @@ use crate::{
     process::{KILL_WAIT, Process, ProcessMark},
     shell::{LocalShell, RunningCommand, Shell, ShellFuture, ShellJob},
     shell_run::{ShellCommand, ShellError, ShellOutcome, StopCause},
+    shell_snapshot::{ShellSnapshot, SnapshotState},
     streams::{InputPipe, OutputPipe},
 };
 
@@ -58,6 +59,7 @@ const SCRIPT: &str = "/dev/fd/3";
 pub struct ShellSession {
     state: Arc<Mutex<State>>,
     directory: Directory,
+    snapshot: SnapshotState,
 }
 
 /// Where the shell was after its last command; `None` before the first.
@@ -79,6 +81,19 @@ impl ShellSession {
     #[must_use]
     pub fn directory(&self) -> Option<PathBuf> {
         self.directory.get()
+    }
+
+    /// The snapshot of the user's shell, of which a session has one, with its file in `folder`: commands in the sandbox can read that and not
+    /// write it.
+    #[must_use]
+    pub fn snapshot(&self, folder: PathBuf) -> ShellSnapshot {
+        ShellSnapshot::new(self.snapshot.clone(), folder)
+    }
+
+    /// Why commands run without that snapshot, where it was tried.
+    #[must_use]
+    pub fn snapshot_problem(&self) -> Option<&str> {
+        self.snapshot.problem()
     }
 }
 
@@ -127,7 +142,7 @@ impl SessionShell {
         let added = job.env.clone();
         let start_directory = job.cwd.clone();
         let written = job.command.clone();
-        let command = self.local.command(job.clone()).await?;
+        let (command, snapshot) = self.local.prepared(job.clone()).await?;
         if command.shell.file_name().is_none_or(|name| name != "bash") {
             drop(state);
             return self.local.start(job).await;
@@ -158,8 +173,8 @@ impl SessionShell {
             }
         };
         let mut exported = exported;
-        let begin = if is_new { BEGIN } else { "" };
-        let text = format!("{begin}{TAKE}{}{written}\0{RUN}", exports(&mut exported, &added));
+        let (begin, snapshot) = if is_new { (BEGIN, snapshot.as_str()) } else { ("", "") };
+        let text = format!("{begin}{snapshot}{TAKE}{}{written}\0{RUN}", exports(&mut exported, &added));
         let mark = process.mark().await;
         let mut run = SessionRun {
             state,

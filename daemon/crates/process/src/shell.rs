@@ -20,6 +20,7 @@ use crate::{
     plain_text::{OutputCleaner, Utf8Stream},
     shell_path::resolve_shell,
     shell_run::{ShellCommand, ShellError, ShellOutcome, ShellRun},
+    shell_snapshot::{ShellSnapshot, SnapshotShell},
     streams::InputPipe,
     tail::{FullOutput, OutputTail},
     terminal::TerminalSize,
@@ -145,21 +146,49 @@ pub struct LocalShell {
     pub env: Arc<[(OsString, OsString)]>,
     /// What commands may touch; `None` confines nothing.
     pub sandbox: Option<Arc<SandboxPolicy>>,
+    /// The functions and aliases of the user's shell, which commands begin with; `None` for none.
+    pub snapshot: Option<ShellSnapshot>,
 }
 
 impl LocalShell {
-    /// Completes a job with its shell and its environment.
+    /// Completes a job with its shell and its environment, and begins it with the snapshot of the user's shell.
     ///
     /// # Errors
     /// [`ShellError::ShellMissing`].
     pub(crate) async fn command(&self, job: ShellJob) -> Result<ShellCommand, ShellError> {
-        let ShellJob { command, cwd, base, env: added, timeout, cancel, streams, work: _, outside_sandbox } =
+        let (mut command, snapshot) = self.prepared(job).await?;
+        command.command.insert_str(0, &snapshot);
+        Ok(command)
+    }
+
+    /// A job with its shell and its environment, and the line that reads the snapshot of the user's shell.
+    ///
+    /// # Errors
+    /// [`ShellError::ShellMissing`].
+    pub(crate) async fn prepared(&self, job: ShellJob) -> Result<(ShellCommand, String), ShellError> {
+        let ShellJob { command, cwd, base, env: added, timeout, cancel, streams, work, outside_sandbox } =
             job;
         let mut env = base.as_ref().unwrap_or(&self.env).to_vec();
+        let of_commands = env.len();
         env.extend(added);
         let shell = resolve_shell(self.path.as_deref(), &env).await?;
         let sandbox = self.sandbox.clone().filter(|_| !outside_sandbox);
-        Ok(ShellCommand { shell, command, cwd, env, timeout, cancel, streams, sandbox })
+        let line = match &self.snapshot {
+            // What commands in the sandbox could change must not count outside of it.
+            Some(snapshot) if !outside_sandbox || self.sandbox.is_none() => {
+                let shell = SnapshotShell {
+                    group: &self.group.working_for(work),
+                    shell: &shell,
+                    cwd: &cwd,
+                    env: &env[..of_commands],
+                    sandbox: sandbox.as_ref(),
+                    cancel: &cancel,
+                };
+                snapshot.line(shell).await
+            }
+            _ => String::new(),
+        };
+        Ok((ShellCommand { shell, command, cwd, env, timeout, cancel, streams, sandbox }, line))
     }
 
     /// Starts a command, as [`Shell::start`].

@@ -4,7 +4,7 @@ use agentd_protocol::tool_list::ToolSource;
 use tokio::sync::mpsc;
 
 use crate::{
-    client_tools::{ClientCalls, HostUrls, RequestRoute, ToolProvider},
+    client_tools::{ClientCalls, EvalExecutors, HostUrls, RequestRoute, ToolProvider},
     event_log::{Feed, FeedLimits, SubscriberId},
     replacement::{ClientOrder, MoverGuard, Movers},
     subagent_events::{SubagentListener, SubagentListeners},
@@ -19,6 +19,7 @@ pub struct SessionClients {
     feed: Feed,
     tools: ToolRegistry,
     host_urls: HostUrls,
+    eval_executors: EvalExecutors,
     requests: RequestRoute,
     presence: Presence,
     movers: Movers,
@@ -33,6 +34,7 @@ impl SessionClients {
             feed,
             tools: ToolRegistry::default(),
             host_urls: HostUrls::default(),
+            eval_executors: EvalExecutors::default(),
             requests: RequestRoute::default(),
             presence: Presence::default(),
             movers: Movers::default(),
@@ -87,7 +89,7 @@ impl SessionClients {
         client: String,
         calls: &ClientCalls,
     ) -> ToolProvider {
-        let registries = (&self.tools, &self.host_urls);
+        let registries = (&self.tools, &self.host_urls, &self.eval_executors);
         ToolProvider::new(registries, &self.requests, &self.feed, session_id, subscriber, client, calls)
     }
 
@@ -99,6 +101,11 @@ impl SessionClients {
     /// The URLs that clients serve.
     pub(crate) fn host_urls(&self) -> &HostUrls {
         &self.host_urls
+    }
+
+    /// The clients that run cells.
+    pub(crate) fn eval_executors(&self) -> &EvalExecutors {
+        &self.eval_executors
     }
 
     /// The way of client tools' requests to the session.

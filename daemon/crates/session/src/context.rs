@@ -48,7 +48,7 @@ use crate::{
     budget::SessionBudget,
     cell_calls::CellCalls,
     child_environment::ChildEnvironment,
-    client_tools::HostUrlsLink,
+    client_tools::{EvalExecutorsLink, HostUrlsLink},
     current_model::CurrentModel,
     discovery_switches::DiscoverySwitches,
     jobs::{JobNews, SessionJobs},
@@ -118,6 +118,8 @@ pub(crate) struct SessionContext {
     pub(crate) subagents: Subagents,
     /// The URLs that clients serve; kept when the settings are read again.
     pub(crate) host_urls: HostUrlsLink,
+    /// The clients that run cells.
+    pub(crate) eval_executors: EvalExecutorsLink,
     /// The jobs: background processes and subagents as one list; kept when the settings are read again.
     pub(crate) jobs: SessionJobs,
     /// The interpreters of cells; kept when the settings are read again.

@@ -9,7 +9,7 @@ use agentd_checkpoints::{SessionCheckpoints, UndoServices};
 use agentd_config::models::{DEMO_PROVIDER, SharedModels};
 use agentd_discovery::DiscoveryCache;
 use agentd_images::Images;
-use agentd_kernels::{KernelPool, SessionKernels, ToolCaller};
+use agentd_kernels::{CellExecutors, KernelPool, SessionKernels, ToolCaller};
 use agentd_lsp::{LspParts, SharedLanguageServers};
 use agentd_mcp::SharedServers;
 use agentd_memory::MemoryAccount;
@@ -197,6 +197,8 @@ pub struct ToolContext {
     pub shell_session: ShellSession,
     /// Runs the calls of tools that cells make.
     pub cell_calls: Arc<dyn ToolCaller>,
+    /// Knows the clients that run cells instead of kernels.
+    pub cell_executors: Arc<dyn CellExecutors>,
     /// Whether the project of the session's folder is trusted.
     pub is_trusted: bool,
     /// The setting `acp.clientTerminal`.

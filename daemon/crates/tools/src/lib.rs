@@ -26,6 +26,7 @@ mod limits;
 mod ls;
 pub mod operations;
 mod output_meta;
+mod patch;
 mod path;
 mod plan;
 mod processes;
@@ -48,12 +49,16 @@ pub use bash::{
     JobsSwitch, Recorded, has_own_shell, tail_details, tail_text,
 };
 pub use edit::{EditTool, edited_text};
-pub use file_changes::{ChangeJournals, ChangePlace, FileChange, ReadFile, TakenBack};
+pub use file_changes::{
+    ApprovalFuture, ChangeApproval, ChangeJournals, ChangePlace, FileChange, ProposedChange, ReadFile,
+    TakenBack,
+};
 pub use file_queue::{FileQueue, FileTicket, FileTurn};
 pub use find::{Find, FindTool};
 pub use grep::{Grep, GrepTool};
 pub use limits::{MAX_BYTES, MAX_LINES};
 pub use ls::{Ls, LsTool};
+pub use patch::{PatchOptions, PatchTool, files_of_patch};
 pub use path::resolve_path_argument;
 pub use plan::{PlanReview, ProposePlanTool, ProposedPlan, Successor};
 pub use processes::{job_end_text, job_line, job_state_text, kill_process, process_tools, write_input};
@@ -61,10 +66,7 @@ pub use read::{LineSuffix, ReadHow, ReadTool, SessionUrls, UrlContent, UrlReader
 pub use search::{SearchKind, SearchTool};
 pub use session_folder::SessionFolder;
 pub use ssh::{RemoteHost, RemoteHostOptions, RemoteHosts, SshTool, SshUrls};
-pub use syntax::{
-    ApprovalFuture, AstEditOptions, AstEditTool, AstGrepTool, ChangeApproval, ProposedChange, SyntaxLimits,
-    SyntaxProgram,
-};
+pub use syntax::{AstEditOptions, AstEditTool, AstGrepTool, SyntaxLimits, SyntaxProgram};
 pub use todo::{TodoList, TodoTool};
 pub use truncate::{TextLimits, count_lines, format_size, truncate_head, truncate_tail};
 pub use undo::{CommandWatch, explain_gap};

@@ -75,8 +75,7 @@ pub fn explain(question: ExplainQuestion<'_>) -> Result<SettingExplanation, Unkn
     }
 
     // The part of the project's file that counts.
-    let top = keys.first().map(String::as_str).unwrap_or_default();
-    let not_from_project = if !counts_from_project(top) {
+    let not_from_project = if !counts_from_project(&keys) {
         Some("only the user's own settings count for this key".to_owned())
     } else if loaded.trust.trusted {
         None

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::reach::counts_from_project;
+use super::reach::of_project;
 
 /// Lists to which a project adds: resources, and the tools that the user wants sessions not to have.
 const COMBINED: [&str; 6] = ["packages", "extensions", "skills", "prompts", "themes", "excludeTools"];
@@ -11,9 +11,7 @@ const COMBINED: [&str; 6] = ["packages", "extensions", "skills", "prompts", "the
 /// the user's settings alone are passed over.
 pub(super) fn merge(mut user: Map<String, Value>, project: Map<String, Value>) -> Map<String, Value> {
     for (key, value) in project {
-        if !counts_from_project(&key) {
-            continue;
-        }
+        let Some(value) = of_project(&key, value) else { continue };
         let merged = match (user.remove(&key), value) {
             (Some(Value::Array(ours)), Value::Array(theirs)) if COMBINED.contains(&key.as_str()) => {
                 Value::Array(ours.into_iter().chain(theirs).collect())
@@ -114,6 +112,12 @@ mod tests {
             json!({"hooks": {"Stop": [3], "SessionEnd": [4]}}),
             json!({"hooks": {"Stop": [1, 3], "PreToolUse": [2], "SessionEnd": [4]}}),
         );
+        check(
+            json!({"bash": {"snapshot": false}}),
+            json!({"bash": {"snapshot": true, "pty": true}}),
+            json!({"bash": {"snapshot": false, "pty": true}}),
+        );
+        check(json!({}), json!({"bash": {"snapshot": true}}), json!({}));
         check(
             json!({"httpProxy": "a"}),
             json!({"httpProxy": "b", "defaultProjectTrust": "always"}),

@@ -3,6 +3,8 @@
 //! A project that is not trusted can set nothing. The settings of a trusted one are in one table, which has a row for every
 //! setting: a test walks the schema.
 
+use serde_json::Value;
+
 /// The effect of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingEffect {
@@ -123,9 +125,33 @@ pub fn reach(key: &str) -> Option<SettingReach> {
     SETTINGS.iter().find(|(name, _)| *name == key).map(|(_, reach)| *reach)
 }
 
-/// Returns whether a trusted project may set a top-level key.
-pub(super) fn counts_from_project(key: &str) -> bool {
-    reach(key) != Some(UserOnly)
+/// Members of settings of projects that count in the user's settings alone.
+const MEMBERS_OF_USER: [(&str, &str); 1] = [
+    // It runs the user's own files of the shell.
+    ("bash", "snapshot"),
+];
+
+/// Returns whether a trusted project may set a key, by its path of names.
+pub(super) fn counts_from_project(keys: &[String]) -> bool {
+    let Some((top, rest)) = keys.split_first() else { return true };
+    let is_of_user =
+        rest.first().is_some_and(|member| MEMBERS_OF_USER.contains(&(top.as_str(), member.as_str())));
+    reach(top) != Some(UserOnly) && !is_of_user
+}
+
+/// What of a project's value of a top-level key counts; `None` for nothing.
+pub(super) fn of_project(key: &str, mut value: Value) -> Option<Value> {
+    if reach(key) == Some(UserOnly) {
+        return None;
+    }
+    if let Value::Object(members) = &mut value {
+        let had = members.len();
+        members.retain(|member, _| !MEMBERS_OF_USER.contains(&(key, member.as_str())));
+        if members.is_empty() && had > 0 {
+            return None;
+        }
+    }
+    Some(value)
 }
 
 /// Returns whether the user is shown that a project sets this top-level key, before trusting it.

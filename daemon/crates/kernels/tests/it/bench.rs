@@ -87,6 +87,7 @@ impl Bench {
             idle: None,
             most: 8,
             outputs: dir.path().into(),
+            executors: Arc::new(()),
             tools: Arc::new(Answers(Arc::new(|call| {
                 Box::pin(async move { (ToolResult::text(format!("{} has no tools", call.parent)), true) })
             }))),

@@ -26,7 +26,13 @@ impl Bench {
     fn new() -> Self {
         let group = launcher().group();
         let path = ("PATH".into(), "/usr/bin:/bin".into());
-        let shell = LocalShell { group: group.clone(), path: None, env: [path].into(), sandbox: None };
+        let shell = LocalShell {
+            group: group.clone(),
+            path: None,
+            env: [path].into(),
+            sandbox: None,
+            snapshot: None,
+        };
         Self { list: BackgroundProcesses::new(group, 4), shell, dir: tempfile::tempdir().unwrap() }
     }
 

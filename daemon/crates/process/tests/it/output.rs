@@ -43,7 +43,8 @@ async fn a_flood_is_kept_whole_on_disk_and_small_in_memory() {
 
 /// Runs a client's command to its end; its text comes in `pieces`.
 async fn cleaned(group: &ProcessGroup, script: &str, dir: &Path, pieces: &mut Vec<String>) -> CleanedOutput {
-    let shell = LocalShell { group: group.clone(), path: None, env: env().into(), sandbox: None };
+    let shell =
+        LocalShell { group: group.clone(), path: None, env: env().into(), sandbox: None, snapshot: None };
     let job = ShellJob {
         command: script.into(),
         cwd: "/".into(),

@@ -10,7 +10,7 @@ use agentd_config::{
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     explain::{ExplainSettingParams, SettingExplanation, SettingLayer, SettingSource},
-    resources::{Diagnostic, Diagnostics},
+    resources::{Diagnostic, DiagnosticKind, Diagnostics},
     shown_url::shown,
 };
 use serde_json::Value;
@@ -32,7 +32,9 @@ impl Actor {
                 let of_files = context.resource_diagnostics();
                 let without_effect = context.models_without_effect();
                 let found = context.diagnostics.iter().cloned().chain(of_models);
-                let diagnostics = found.chain(of_files).chain(without_effect).collect();
+                let of_shell = context.shell_session.snapshot_problem();
+                let of_shell = of_shell.map(|why| Diagnostic::warning(DiagnosticKind::Tools, why));
+                let diagnostics = found.chain(of_files).chain(without_effect).chain(of_shell).collect();
                 Diagnostics { diagnostics, unconfigured: context.is_unconfigured() }
             });
             let failed = |error: JoinError| Failure::new(ErrorCode::Internal, error.to_string());

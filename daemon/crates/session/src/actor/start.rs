@@ -298,6 +298,7 @@ async fn start(
         clients.subagent_listeners().clone(),
     ));
     context.host_urls.set(clients.host_urls().clone());
+    context.eval_executors.set(clients.eval_executors().clone());
     context
         .subagents
         .lead_to(MessageSender::new(&to_actor, |message| RunMessage::Subagent(Box::new(message))));

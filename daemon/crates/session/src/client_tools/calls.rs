@@ -9,10 +9,11 @@ use agentd_agent::ToolProgress;
 use agentd_protocol::{
     client_tools::{ToolProgressParams, ToolResponseParams},
     error::{ErrorCode, Failure},
+    eval_executor::{EvalOutput, EvalResult},
     host_uris::{HostUriOperation, HostUriResult},
     tool::ToolResult,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::request_ends::{CallOf, Leaving, Over};
@@ -39,7 +40,15 @@ struct Open {
     sent: bool,
     max_bytes: usize,
     progress: ToolProgress,
+    /// Takes what a cell prints.
+    printed: Option<CellPrinter>,
     answer: oneshot::Sender<Answer>,
+}
+
+/// Takes what a cell prints, as much as a result may have.
+struct CellPrinter {
+    pieces: mpsc::UnboundedSender<String>,
+    bytes: usize,
 }
 
 /// The outcome of a call.
@@ -49,6 +58,8 @@ pub(super) enum Answer {
     Result(Box<ToolResult>),
     /// What the client says of a URL.
     Url(Box<HostUriResult>),
+    /// How a cell ended.
+    Cell(Box<EvalResult>),
     /// Why there is none.
     Failed(String),
 }
@@ -62,11 +73,29 @@ impl ClientCalls {
         max_bytes: usize,
         progress: ToolProgress,
     ) -> (String, oneshot::Receiver<Answer>) {
-        let id = Uuid::new_v4().to_string();
         let (answer, answered) = oneshot::channel();
-        let open = Open { provider, of, sent: false, max_bytes, progress, answer };
+        let open = Open { provider, of, sent: false, max_bytes, progress, printed: None, answer };
+        (self.insert(open), answered)
+    }
+
+    /// Opens a request for a cell, of which `pieces` gets what it prints.
+    pub(super) fn open_cell(
+        &self,
+        provider: u64,
+        of: CallOf,
+        max_bytes: usize,
+        pieces: mpsc::UnboundedSender<String>,
+    ) -> (String, oneshot::Receiver<Answer>) {
+        let (answer, answered) = oneshot::channel();
+        let (progress, printed) = (ToolProgress::new(|_| {}), Some(CellPrinter { pieces, bytes: 0 }));
+        let open = Open { provider, of, sent: false, max_bytes, progress, printed, answer };
+        (self.insert(open), answered)
+    }
+
+    fn insert(&self, open: Open) -> String {
+        let id = Uuid::new_v4().to_string();
         self.lock().open.insert(id.clone(), open);
-        (id, answered)
+        id
     }
 
     /// Sends a request on its way, unless it is over already.
@@ -138,9 +167,7 @@ impl ClientCalls {
     pub fn respond_url(&self, result: HostUriResult, bytes: usize) -> Result<(), Failure> {
         let mut calls = self.lock();
         let open = calls.get(&result.id)?;
-        let CallOf::Url { operation, .. } = open.of else {
-            return Err(other_answer(&result.id, "a call of a tool", "tool_response or host_tool_result"));
-        };
+        let CallOf::Url { operation, .. } = open.of else { return Err(open.of.other_answer(&result.id)) };
         let max_bytes = open.max_bytes;
         let id = result.id.clone();
         let (answer, outcome) = if bytes > max_bytes {
@@ -154,6 +181,57 @@ impl ClientCalls {
             (unusable(text), Err(Failure::new(ErrorCode::InvalidField, text)))
         } else {
             (Answer::Url(Box::new(result)), Ok(()))
+        };
+        if let Some(open) = calls.end(&id, Over::Answered) {
+            let _ = open.answer.send(answer);
+        }
+        outcome
+    }
+
+    /// Takes a piece of what a cell prints. `bytes` is the length of the line that brought it.
+    ///
+    /// # Errors
+    /// When nobody waits for it, and when it is too long: then the cell fails, and says so to the model.
+    pub fn cell_printed(&self, output: EvalOutput, bytes: usize) -> Result<(), Failure> {
+        let mut calls = self.lock();
+        let of = &calls.get(&output.id)?.of;
+        if !matches!(of, CallOf::Cell { .. }) {
+            return Err(of.other_answer(&output.id));
+        }
+        let Some(open) = calls.open.get_mut(&output.id) else { return Ok(()) };
+        let Some(printed) = &mut open.printed else { return Ok(()) };
+        printed.bytes = printed.bytes.saturating_add(bytes);
+        if printed.bytes > open.max_bytes {
+            let failure = too_long("text", printed.bytes, open.max_bytes);
+            if let Some(open) = calls.end(&output.id, Over::Answered) {
+                let _ = open.answer.send(unusable_cell(&failure.error));
+            }
+            return Err(failure);
+        }
+        // A call that has ended meanwhile reads nothing more.
+        let _ = printed.pieces.send(output.text);
+        Ok(())
+    }
+
+    /// Takes the end of a cell. `bytes` is the length of the line that brought it.
+    ///
+    /// # Errors
+    /// As of [`Self::respond`].
+    pub fn respond_cell(&self, result: EvalResult, bytes: usize) -> Result<(), Failure> {
+        let mut calls = self.lock();
+        let open = calls.get(&result.id)?;
+        if !matches!(open.of, CallOf::Cell { .. }) {
+            return Err(open.of.other_answer(&result.id));
+        }
+        let (id, max_bytes) = (result.id.clone(), open.max_bytes);
+        let (answer, outcome) = if bytes > max_bytes {
+            let failure = too_long("content", bytes, max_bytes);
+            (unusable_cell(&failure.error), Err(failure))
+        } else if result.error.as_ref().is_some_and(|error| error.trim().is_empty()) {
+            let text = "Invalid field \"error\": expected a text that says why the cell failed, got \"\"";
+            (unusable_cell(text), Err(Failure::new(ErrorCode::InvalidField, text)))
+        } else {
+            (Answer::Cell(Box::new(result)), Ok(()))
         };
         if let Some(open) = calls.end(&id, Over::Answered) {
             let _ = open.answer.send(answer);
@@ -178,7 +256,8 @@ impl ClientCalls {
     /// A `tool_response` could not be read. If its request is known, the call fails: the client believes that it has answered.
     pub fn unreadable(&self, request_id: &str, error: &str) {
         if let Some(open) = self.lock().end(request_id, Over::Answered) {
-            let _ = open.answer.send(unusable(error));
+            let of_cell = matches!(open.of, CallOf::Cell { .. });
+            let _ = open.answer.send(if of_cell { unusable_cell(error) } else { unusable(error) });
         }
     }
 
@@ -198,7 +277,7 @@ impl Calls {
                     Failure::new(ErrorCode::NotFound, text)
                 }
                 None => Failure::new(ErrorCode::NotFound, format!("There is no request \"{id}\"."))
-                    .hint("It is the requestId of a tool_request, or the id of a host_tool_call or host_uri_request, that this connection got."),
+                    .hint("It is the requestId of a tool_request, or the id of a host_tool_call, host_uri_request or eval_request, that this connection got."),
             }
         })
     }
@@ -208,7 +287,7 @@ impl Calls {
         let open = self.get(id)?;
         match open.of {
             CallOf::Tool(_) => Ok(open),
-            CallOf::Url { .. } => Err(other_answer(id, "a read or write of a URL", "host_uri_result")),
+            CallOf::Url { .. } | CallOf::Cell { .. } => Err(open.of.other_answer(id)),
         }
     }
 
@@ -227,10 +306,22 @@ fn unusable(why: &str) -> Answer {
     Answer::Failed(format!("The client that provides the tool gave a result that cannot be used: {why}"))
 }
 
-/// An answer to a request of another kind, which goes on waiting.
-fn other_answer(id: &str, what: &str, answer: &str) -> Failure {
-    let text = format!("The request \"{id}\" is {what}: answer it with {answer}.");
-    Failure::new(ErrorCode::InvalidField, text)
+/// The same, of a cell.
+fn unusable_cell(why: &str) -> Answer {
+    Answer::Failed(format!("The client that runs the cell gave an answer that cannot be used: {why}."))
+}
+
+impl CallOf {
+    /// An answer of another kind came, and the request goes on waiting.
+    fn other_answer(&self, id: &str) -> Failure {
+        let (what, answer) = match self {
+            Self::Tool(_) => ("a call of a tool", "tool_response or host_tool_result"),
+            Self::Url { .. } => ("a read or write of a URL", "host_uri_result"),
+            Self::Cell { .. } => ("a cell", "eval_output and eval_result"),
+        };
+        let text = format!("The request \"{id}\" is {what}: answer it with {answer}.");
+        Failure::new(ErrorCode::InvalidField, text)
+    }
 }
 
 fn too_long(field: &str, bytes: usize, max_bytes: usize) -> Failure {
@@ -318,6 +409,43 @@ mod tests {
             let Answer::Failed(text) = answer.try_recv().unwrap() else { panic!("no failure") };
             assert!(text.contains(told), "{text}");
         }
+    }
+
+    #[test]
+    fn cells_print_and_end_by_answers_of_their_own() {
+        let calls = ClientCalls::default();
+        let cell = || {
+            let (pieces, printed) = mpsc::unbounded_channel();
+            let (id, answer) = calls.open_cell(1, CallOf::Cell { language: "py".into() }, 100, pieces);
+            (id, answer, printed)
+        };
+        let output = |id: &str, text: &str| EvalOutput { id: id.to_owned(), text: text.to_owned() };
+        let result = |id: &str| EvalResult { id: id.to_owned(), ..EvalResult::default() };
+        let (id, mut answer, mut printed) = cell();
+        let failure = calls.respond(response(&id, true, None), 10).unwrap_err();
+        assert!(failure.error.contains("is a cell: answer it with eval_output and eval_result"), "{failure}");
+        let (tool, _waits) = opened(&calls);
+        assert!(calls.cell_printed(output(&tool, "x"), 10).is_err());
+        assert!(calls.respond_cell(result(&tool), 10).unwrap_err().error.contains("is a call of a tool"));
+        calls.cell_printed(output(&id, "a"), 50).unwrap();
+        calls.respond_cell(result(&id), 10).unwrap();
+        assert_eq!(printed.try_recv().unwrap(), "a");
+        assert_eq!(answer.try_recv().unwrap(), Answer::Cell(Box::new(result(&id))));
+        assert_eq!(calls.cell_printed(output(&id, "b"), 10).unwrap_err().code, ErrorCode::NotFound);
+        // What cannot be used ends the cell, and is refused.
+        let (id, mut answer, _printed) = cell();
+        calls.cell_printed(output(&id, "a"), 60).unwrap();
+        let failure = calls.cell_printed(output(&id, "b"), 60).unwrap_err();
+        assert!(failure.error.contains("at most 100 bytes, got 120"), "{failure}");
+        let Answer::Failed(text) = answer.try_recv().unwrap() else { panic!("no failure") };
+        assert!(text.starts_with("The client that runs the cell gave an answer"), "{text}");
+        let (id, mut answer, _printed) = cell();
+        assert!(calls.respond_cell(EvalResult { error: Some(" ".into()), ..result(&id) }, 10).is_err());
+        assert!(matches!(answer.try_recv().unwrap(), Answer::Failed(_)));
+        let (_, mut answer, _printed) = cell();
+        calls.leave(1, Leaving::Disconnected);
+        let text = "The client that runs cells of py has disconnected.";
+        assert_eq!(answer.try_recv().unwrap(), Answer::Failed(text.into()));
     }
 
     #[test]

@@ -245,8 +245,8 @@ impl HostUrlReader {
             answer = asked => match answer {
                 Ok(Answer::Url(result)) => Ok(*result),
                 Ok(Answer::Failed(why)) => Err(ToolError(why)),
-                // Only an answer about a tool brings a result, which this request refuses.
-                Ok(Answer::Result(_)) | Err(_) => Err(ToolError(Leaving::Disconnected.text(&of))),
+                // Only an answer about a tool or a cell brings the others, which this request refuses.
+                Ok(Answer::Result(_) | Answer::Cell(_)) | Err(_) => Err(ToolError(Leaving::Disconnected.text(&of))),
             },
             () = cancel.cancelled() => {
                 self.take_back(id, Over::Aborted);

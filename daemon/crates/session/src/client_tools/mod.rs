@@ -12,6 +12,7 @@
 
 mod calls;
 mod check;
+mod eval_executors;
 mod host_urls;
 mod provider;
 mod request_ends;
@@ -20,6 +21,7 @@ mod tool;
 pub use self::{calls::ClientCalls, check::check_client_tools, provider::ToolProvider};
 pub(crate) use self::{
     check::MAX_TOOLS,
+    eval_executors::{EvalExecutors, EvalExecutorsLink},
     host_urls::{HostUrls, HostUrlsLink},
     tool::{CallLimits, ClientToolRequest, ProvidedTool, ProvidingClient, RequestRoute},
 };

@@ -9,6 +9,7 @@ use agentd_protocol::{error::Failure, host_uris::HostUriScheme};
 
 use super::{
     calls::ClientCalls,
+    eval_executors::EvalExecutors,
     host_urls::HostUrls,
     request_ends::Leaving,
     tool::{ProvidingClient, RequestRoute},
@@ -23,13 +24,14 @@ use crate::{
 pub struct ToolProvider {
     registry: ToolRegistry,
     urls: HostUrls,
+    executors: EvalExecutors,
     provider: Arc<ProvidingClient>,
     leaving: Leaving,
 }
 
 impl ToolProvider {
     pub(crate) fn new(
-        (registry, urls): (&ToolRegistry, &HostUrls),
+        (registry, urls, executors): (&ToolRegistry, &HostUrls, &EvalExecutors),
         requests: &RequestRoute,
         feed: &Feed,
         session_id: &str,
@@ -50,6 +52,7 @@ impl ToolProvider {
         Self {
             registry: registry.clone(),
             urls: urls.clone(),
+            executors: executors.clone(),
             provider: Arc::new(provider),
             leaving: Leaving::Disconnected,
         }
@@ -83,6 +86,14 @@ impl ToolProvider {
         self.urls.replace(&self.provider, schemes)
     }
 
+    /// Runs cells of exactly these languages in the session, from the next one on.
+    ///
+    /// # Errors
+    /// Another client runs cells of one of them; nothing has changed then.
+    pub fn execute_cells(&self, languages: Vec<String>) -> Result<(), Failure> {
+        self.executors.replace(&self.provider, languages)
+    }
+
     /// Leaves the session, while the client is still there.
     pub fn leave(mut self) {
         self.leaving = Leaving::LeftSession;
@@ -98,6 +109,7 @@ impl Drop for ToolProvider {
         // First the tools, so that no call begins in between.
         self.registry.unregister(self.provider.id, None);
         self.urls.remove(self.provider.id);
+        self.executors.remove(self.provider.id);
         self.provider.calls.leave(self.provider.id, self.leaving);
     }
 }

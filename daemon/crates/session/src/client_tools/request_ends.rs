@@ -11,6 +11,8 @@ pub(super) enum CallOf {
     Tool(String),
     /// A URL of this scheme.
     Url { scheme: String, operation: HostUriOperation },
+    /// A cell of this language.
+    Cell { language: String },
 }
 
 impl fmt::Display for CallOf {
@@ -18,6 +20,7 @@ impl fmt::Display for CallOf {
         match self {
             Self::Tool(name) => write!(f, "the tool {name}"),
             Self::Url { scheme, .. } => write!(f, "{scheme}://"),
+            Self::Cell { language } => write!(f, "cells of {language}"),
         }
     }
 }
@@ -55,9 +58,10 @@ pub(super) enum Leaving {
 impl Leaving {
     /// The text for the model.
     pub(super) fn text(self, of: &CallOf) -> String {
+        let verb = if matches!(of, CallOf::Cell { .. }) { "runs" } else { "provides" };
         match self {
-            Self::Disconnected => format!("The client that provides {of} has disconnected."),
-            Self::LeftSession => format!("The client that provides {of} has left the session."),
+            Self::Disconnected => format!("The client that {verb} {of} has disconnected."),
+            Self::LeftSession => format!("The client that {verb} {of} has left the session."),
         }
     }
 }

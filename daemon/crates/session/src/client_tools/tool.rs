@@ -236,8 +236,8 @@ impl ProvidedTool {
             answer = asked => match answer {
                 Ok(Answer::Result(result)) => Ok(*result),
                 Ok(Answer::Failed(why)) => Err(ToolError(why)),
-                // Only `host_uri_result` brings the other, which this request refuses.
-                Ok(Answer::Url(_)) | Err(_) => Err(ToolError(Leaving::Disconnected.text(&of))),
+                // Only `host_uri_result` and `eval_result` bring the others, which this request refuses.
+                Ok(Answer::Url(_) | Answer::Cell(_)) | Err(_) => Err(ToolError(Leaving::Disconnected.text(&of))),
             },
             () = cancel.cancelled() => {
                 self.take_back(id, Over::Aborted, ToolCancelReason::Aborted);

@@ -42,7 +42,7 @@ use super::{
 use crate::{
     budget::SessionBudget,
     cell_calls::CellCalls,
-    client_tools::HostUrlsLink,
+    client_tools::{EvalExecutorsLink, HostUrlsLink},
     context::SessionContext,
     current_model::CurrentModel,
     jobs::{JobNews, SessionJobs, last_number},
@@ -346,6 +346,7 @@ fn prepare_from(
         jobs: SessionJobs::new(background, subagents.clone()),
         subagents,
         host_urls,
+        eval_executors: EvalExecutorsLink::default(),
         own_files: own_files(session.writer.path(), &options.environment),
         stream_rules: SessionRules::default(),
         plans,

@@ -11,6 +11,7 @@ use agentd_protocol::{
     ask::ASK_TOOL,
     eval::EVAL_TOOL,
     jobs::{JOB_URL, WAIT_TOOL},
+    patch::PATCH_TOOL,
     remote_hosts::{SSH_TOOL, SSH_URL},
     subagent::{AGENT_URL, HISTORY_URL, TASK_TOOL, YIELD_TOOL},
     syntax::{AST_EDIT_TOOL, AST_GREP_TOOL},
@@ -163,7 +164,7 @@ impl CallSubject {
             },
             "read" | "ls" => Self::Read { path: path("path"), is_deep: false },
             // What an edit changes is asked about file by file, once it is known.
-            "grep" | "find" | AST_GREP_TOOL | AST_EDIT_TOOL => {
+            "grep" | "find" | AST_GREP_TOOL | AST_EDIT_TOOL | PATCH_TOOL => {
                 Self::Read { path: path("path"), is_deep: true }
             }
             "write" | "edit" => Self::Write(path("path")),
@@ -310,6 +311,7 @@ mod tests {
         assert_eq!(of("ssh", json!({"host": "box", "command": "df"})), "ssh box\n$ df");
         assert_eq!(of("read", json!({"path": "ssh://box/x"})), "read: ssh://box/x");
         assert_eq!(of("ast_grep", json!({"pattern": "f($A)"})), "ast_grep: /w");
+        assert_eq!(of("patch", json!({"diff": "--- x\n+++ x\n"})), "patch: /w");
         assert_eq!(of("eval", json!({"language": "py", "code": "1 + 1"})), "eval (py):\n1 + 1");
         assert_eq!(of("read", json!({"path": "mcp://s/x:1"})), "read: mcp://s/x:1");
         assert_eq!(of("write", json!({"path": "local://p.md"})), "write: local://p.md");

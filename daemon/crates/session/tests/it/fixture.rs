@@ -293,7 +293,7 @@ fn services(
             Toolbox {
                 tools: vec![Arc::new(SteppedTool { spec: Arc::new(spec), orders: Arc::clone(&orders) })],
                 changes: agentd_tools::FileQueue::new(),
-                shell: Arc::new(LocalShell { group, path, env, sandbox: None }),
+                shell: Arc::new(LocalShell { group, path, env, sandbox: None, snapshot: None }),
                 gate: gate.clone(),
             }
         }),

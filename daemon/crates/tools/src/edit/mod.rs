@@ -16,5 +16,5 @@ pub(crate) use apply::{Change, apply};
 pub(crate) use diff::show;
 pub(crate) use line_endings::{apply as with_line_endings, normalize as normalized_text};
 pub use preview::edited_text;
-pub(crate) use text_file::TextFile;
+pub(crate) use text_file::{TextFile, unreachable_file};
 pub use tool::EditTool;

@@ -19,12 +19,17 @@ use serde_json::json;
 
 use self::plan::EditPlan;
 use super::{
-    approval::ChangeApproval,
     program::SyntaxProgram,
     request::{SyntaxContext, Target, properties},
     search::CodeSearch,
 };
-use crate::{arguments, file_changes::ChangePlace, home::Home, limits::MAX_SIZE, operations::FileHost};
+use crate::{
+    arguments,
+    file_changes::{ChangeApproval, ChangePlace},
+    home::Home,
+    limits::MAX_SIZE,
+    operations::FileHost,
+};
 
 /// What `ast_edit` works with.
 pub struct AstEditOptions {

@@ -4,7 +4,6 @@
 //! tool. The program `agentd-syntax` gets texts alone, and tells what matches ([`SyntaxProgram`]). Files without the names of the pattern
 //! are left out before that.
 
-mod approval;
 mod ast_grep;
 mod edit;
 mod program;
@@ -12,7 +11,6 @@ mod read;
 mod request;
 mod search;
 
-pub use approval::{ApprovalFuture, ChangeApproval, ProposedChange};
 pub use ast_grep::AstGrepTool;
 pub use edit::{AstEditOptions, AstEditTool};
 pub use program::{SyntaxLimits, SyntaxProgram};

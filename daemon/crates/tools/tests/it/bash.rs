@@ -41,6 +41,7 @@ impl Bench {
             path: None,
             env: [path, ("FROM_SESSION".into(), "base".into())].into(),
             sandbox: None,
+            snapshot: None,
         };
         let mut options = BashOptions {
             undo: None,

@@ -85,7 +85,7 @@ fn no_setting_of_a_project_counts_where_it_must_not() {
             for approve in [None, Some(false)] {
                 assert_eq!(loaded(&says, folder, approve), nothing, "{key} of an untrusted project counts");
             }
-            let expected = if reach == UserOnly { &nothing } else { &says };
+            let expected = if reach == UserOnly || !counts_from_project(&keys) { &nothing } else { &says };
             assert_eq!(&loaded(&says, folder, Some(true)), expected, "{key} of a trusted project");
         }
     }

@@ -77,7 +77,8 @@ async fn run(
     let folder = tempfile::tempdir().unwrap();
     // Nothing is started here: the editor does that.
     let launcher = Launcher::limited(GuardCommand::this_program(), None, 1);
-    let local = LocalShell { group: launcher.group(), path: None, env: Arc::new([]), sandbox: None };
+    let local =
+        LocalShell { group: launcher.group(), path: None, env: Arc::new([]), sandbox: None, snapshot: None };
     let tool = BashTool::new(BashOptions {
         shell: Arc::new(EditorShell::new(local, Arc::clone(&editor) as _, "s")),
         command_prefix: None,
@@ -185,7 +186,8 @@ async fn what_the_editor_refuses_is_told() {
 async fn a_call_that_is_given_up_releases_its_terminal() {
     let editor = Arc::new(editor());
     let launcher = Launcher::limited(GuardCommand::this_program(), None, 1);
-    let local = LocalShell { group: launcher.group(), path: None, env: Arc::new([]), sandbox: None };
+    let local =
+        LocalShell { group: launcher.group(), path: None, env: Arc::new([]), sandbox: None, snapshot: None };
     let shell = EditorShell::new(local, Arc::clone(&editor) as _, "s");
     let job = ShellJob {
         command: "make".to_owned(),

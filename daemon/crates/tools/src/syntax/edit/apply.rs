@@ -11,8 +11,7 @@ use super::plan::{EditPlan, FileEdit, counted};
 use crate::{
     blocking,
     edit::{TextFile, normalized_text, with_line_endings},
-    file_changes::{ChangePlace, FileChange},
-    syntax::approval::{ChangeApproval, ProposedChange},
+    file_changes::{ChangeApproval, ChangePlace, FileChange, ProposedChange},
     undo::explain_gap,
 };
 
@@ -126,9 +125,10 @@ mod tests {
 
     use super::*;
     use crate::{
+        file_changes::ApprovalFuture,
         file_queue::FileQueue,
         operations::{FileHost as _, MemoryHost},
-        syntax::{approval::ApprovalFuture, read::CodeFile, search::FileMatches},
+        syntax::{read::CodeFile, search::FileMatches},
     };
 
     /// Refuses files whose names hold a text, and notes what was asked.
