@@ -1,6 +1,6 @@
 //! Subagents in copies of the project, and what becomes of their changes.
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, mock_server::Request, sse};
+use agentd_e2e::{Daemon, Home, Reply, sse};
 use serde_json::json;
 
 use crate::{

@@ -179,7 +179,7 @@ fn script(printed: &[u8]) -> Option<Vec<u8>> {
     let mut script = b"shopt -u expand_aliases\n".to_vec();
     for line in options.split_inclusive(|byte| *byte == b'\n') {
         let is_left_out = |option: &&str| line.trim_ascii_end().ends_with(option.as_bytes());
-        if !LEFT_OUT.iter().any(|option| is_left_out(&option)) {
+        if !LEFT_OUT.iter().any(is_left_out) {
             script.extend_from_slice(line);
         }
     }
