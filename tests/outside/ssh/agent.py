@@ -43,7 +43,7 @@ class Server:
     def __init__(self):
         self._folder = tempfile.TemporaryDirectory(prefix="agentd-ssh-test-")
         self.root = Path(self._folder.name).resolve()
-        for name in ("bin", "work"):
+        for name in ("bin", "work", "home"):
             (self.root / name).mkdir()
         self.work = self.root / "work"
         for name in ("host", "user", "stranger", "other_host"):
@@ -57,6 +57,8 @@ class Server:
             f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {self.root}/host\nPidFile {self.root}/pid\n"
             f"AuthorizedKeysFile {self.root}/authorized_keys\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+            # What the user's own ~/.bashrc starts is nothing to kill in the middle.
+            f"SetEnv HOME={self.root}/home\n"
         )
         if os.geteuid() == 0:
             # Where sshd goes that has no rights yet; it refuses to start without.
