@@ -17,6 +17,11 @@ const ENTRIES: usize = 6_000;
 
 /// A session of questions and answers of a kilobyte each, one after the other.
 fn long_session(home: &Home) -> PathBuf {
+    session_of(home, |at| at - 1)
+}
+
+/// A session of as many questions and answers, each of which follows the entry that `parent` says; 0 stands for none.
+fn session_of(home: &Home, parent: impl Fn(usize) -> usize) -> PathBuf {
     let header = json!({"type": "session", "version": 3, "id": "0198a000-0000-7000-8000-000000000001", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": home.project()});
     let mut text = format!("{header}\n");
     for at in 1..=ENTRIES {
@@ -29,7 +34,10 @@ fn long_session(home: &Home) -> PathBuf {
                     "usage": {"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 2, "cost": cost}, "stopReason": "stop", "timestamp": at})
             }
         };
-        let parent = if at == 1 { "null".to_owned() } else { format!("\"{:08x}\"", at - 1) };
+        let parent = match parent(at) {
+            0 => "null".to_owned(),
+            parent => format!("\"{parent:08x}\""),
+        };
         writeln!(text, r#"{{"type":"message","id":"{at:08x}","parentId":{parent},"timestamp":"2026-01-01T00:00:00.000Z","message":{message}}}"#)
             .expect("memory");
     }
@@ -63,8 +71,6 @@ fn every_client_gets_all_messages() {
         assert_eq!(daemon.done(json!({"type": "get_messages"}))["messages"], expected);
     }
     assert_eq!(daemon.done(json!({"type": "get_state"}))["messageCount"], ENTRIES);
-    let entries = daemon.done(json!({"type": "get_entries"}));
-    assert_eq!(entries["entries"][ENTRIES - 1]["message"], expected[ENTRIES - 1]);
     drop(daemon);
     // In parts, for a client that wants long lines so.
     let mut daemon = Daemon::start(&home, &["--session", file]);
@@ -77,6 +83,34 @@ fn every_client_gets_all_messages() {
     });
     let answer: Value = serde_json::from_slice(&line.into_inner()).expect("JSON");
     assert_eq!((&answer["id"], &answer["data"]["messages"]), (&json!("m"), &expected));
+}
+
+#[test]
+fn entries_and_tree_of_a_long_session_are_those_of_its_file() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = home(&server);
+    // All of them follow the first: readers of JSON mind the depth of a chain.
+    let path = session_of(&home, |at| usize::from(at > 1));
+    let text = fs::read_to_string(&path).expect("a session file");
+    let lines: Vec<Value> =
+        text.lines().skip(1).map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let leaf = format!("{ENTRIES:08x}");
+    let mut daemon = Daemon::start(&home, &["--session", path.to_str().expect("UTF-8")]);
+    let label = json!({"type": "set_label", "entryId": "00000002", "label": "seen"});
+    assert_eq!(daemon.done(json!({"type": "get_entries"})), json!({"entries": lines, "leafId": leaf}));
+    daemon.done(label);
+    let tree = daemon.done(json!({"type": "get_tree"}));
+    let root = &tree["tree"][0];
+    assert_eq!((&root["entry"], tree["tree"].as_array().map(Vec::len)), (&lines[0], Some(1)));
+    let children = root["children"].as_array().expect("children");
+    let shown: Vec<&Value> = children.iter().map(|child| &child["entry"]).collect();
+    assert_eq!(shown, lines[1..].iter().collect::<Vec<_>>());
+    assert_eq!((&children[0]["label"], children[1].get("label")), (&json!("seen"), None));
+    // The answers after that are in order, and what is asked for from the middle on is its end.
+    let since = json!({"type": "get_entries", "since": format!("{:08x}", ENTRIES / 2)});
+    let rest = daemon.done(since);
+    assert_eq!(rest["entries"].as_array().map(Vec::len), Some(ENTRIES / 2 + 1));
+    assert_eq!(rest["entries"][0], lines[ENTRIES / 2]);
 }
 
 #[test]

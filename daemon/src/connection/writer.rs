@@ -15,7 +15,7 @@ use agentd_protocol::{
     frame::Response,
     lines::write_line,
 };
-use agentd_session::{FeedItem, LongReply, MessageId, ReplyPlace};
+use agentd_session::{FeedItem, LongReply, MessageId};
 use bytes::Bytes;
 use futures::{StreamExt, stream::SelectAll};
 use serde::Serialize;
@@ -373,20 +373,19 @@ fn is_long(item: &FeedItem) -> bool {
 
 /// Writes a long answer as it is made; false when writing has failed. Only a few pieces of it are in memory.
 async fn write_pieces(reply: LongReply, output: &Output) -> bool {
-    let mut place = ReplyPlace::default();
+    let mut writer = reply.writer();
     loop {
-        let reply = reply.clone();
         let made = tokio::task::spawn_blocking(move || {
-            let (mut place, mut piece) = (place, Vec::with_capacity(BATCH_BYTES + PIECE_MARGIN));
-            let is_complete = reply.write_piece(&mut place, BATCH_BYTES, &mut piece);
+            let mut piece = Vec::with_capacity(BATCH_BYTES + PIECE_MARGIN);
+            let is_complete = writer.write_piece(BATCH_BYTES, &mut piece);
             if is_complete {
                 piece.push(b'\n');
             }
-            (place, piece, is_complete)
+            (writer, piece, is_complete)
         });
         // A line that was begun and cannot be ended is no line: the connection ends with it.
         let Ok((next, piece, is_complete)) = made.await else { return false };
-        place = next;
+        writer = next;
         if !output.write(piece).await {
             return false;
         }

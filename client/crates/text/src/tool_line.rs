@@ -4,6 +4,7 @@ use agentd_protocol::{
     eval::EVAL_TOOL,
     event::{ToolExecutionEnd, ToolExecutionStart},
     message::ToolResultMessage,
+    patch::{PATCH_TOOL, diff_names},
     subagent::TASK_TOOL,
     todo::TODO_TOOL,
     tool::ToolResult,
@@ -23,6 +24,7 @@ pub fn subject(call: &ToolExecutionStart) -> String {
         TODO_TOOL => todo_argument,
         TASK_TOOL => task_argument,
         "lsp" => language_server_argument,
+        PATCH_TOOL => patch_argument,
         EVAL_TOOL => eval_argument,
         _ => telling_argument,
     };
@@ -82,6 +84,12 @@ fn language_server_argument(args: &Map<String, Value>) -> String {
     let file = text("file").map(|file| format!("{file}{line}"));
     let parts = [text("action"), text("symbol"), text("query"), text("new_name"), file.as_deref()];
     one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
+}
+
+/// The files of a diff.
+fn patch_argument(args: &Map<String, Value>) -> String {
+    let names = args.get("diff").and_then(Value::as_str).map(diff_names).unwrap_or_default();
+    if names.is_empty() { telling_argument(args) } else { one_line(&names.join(", ")) }
 }
 
 /// The cell of a call: its title, or its code.
@@ -180,6 +188,9 @@ mod tests {
         assert_eq!(start("ls", json!({})), "ls");
         let rename = json!({"action": "rename", "file": "a.rs", "line": 3, "symbol": "x", "new_name": "y"});
         assert_eq!(start("lsp", rename), "lsp rename x y a.rs:3");
+        let diff = "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-x\n+y\n--- /dev/null\n+++ b/new\n";
+        assert_eq!(start("patch", json!({"diff": diff})), "patch src/a.rs, new");
+        assert_eq!(start("patch", json!({"diff": "no diff"})), "patch no diff");
         assert_eq!(start("bash", json!({"command": "é".repeat(200)})), format!("bash {}…", "é".repeat(100)));
     }
 

@@ -14,6 +14,7 @@ use agentd_protocol::{
     plain_path::without_dots,
     prompt_records::{PromptResult, PromptSession},
     settings::BudgetLimits,
+    tool::ToolResult,
     usage::Usage,
 };
 use serde_json::Value;
@@ -37,8 +38,8 @@ pub(super) struct PromptTotals {
     turns: u64,
     tool_calls: u64,
     usage: Usage,
-    /// The files that running calls change, by the id of the call.
-    changing: HashMap<String, String>,
+    /// What running calls change, by the id of the call.
+    changing: HashMap<String, Changes>,
     files: BTreeSet<String>,
     files_not_listed: u64,
     missed_events: u64,
@@ -126,15 +127,18 @@ impl PromptTotals {
                 }
             }
             Event::ToolExecutionStart(call) => {
-                if let Some(path) = changed_by(call) {
-                    self.changing.insert(call.tool_call_id.clone(), path.to_owned());
+                if let Some(changes) = Changes::of(call) {
+                    self.changing.insert(call.tool_call_id.clone(), changes);
                 }
             }
             Event::ToolExecutionEnd(call) => {
                 self.tool_calls += 1;
-                let path = self.changing.remove(&call.tool_call_id);
-                if let Some(path) = path.filter(|_| !call.is_error) {
-                    self.change(&path);
+                match self.changing.remove(&call.tool_call_id).filter(|_| !call.is_error) {
+                    Some(Changes::File(path)) => self.change(&path),
+                    Some(Changes::ResultSays) => {
+                        listed_files(&call.result).for_each(|path| self.change(path));
+                    }
+                    None => {}
                 }
             }
             Event::CheckpointCreated(created) if created.checkpoint.kind == CheckpointKind::Tool => {
@@ -218,10 +222,34 @@ impl PromptTotals {
     }
 }
 
-/// The file that a call changes if it succeeds, as far as its arguments tell.
-fn changed_by(call: &ToolExecutionStart) -> Option<&str> {
-    let args = call.args.get().filter(|_| matches!(call.tool_name.as_str(), "edit" | "write"))?;
-    args.get("path")?.as_str()
+/// The files that a call changes if it succeeds.
+#[derive(Debug)]
+enum Changes {
+    /// The one that its arguments name.
+    File(String),
+    /// Those that its result lists.
+    ResultSays,
+}
+
+impl Changes {
+    /// `None` of a call that changes nothing, or of which neither arguments nor result say what.
+    fn of(call: &ToolExecutionStart) -> Option<Self> {
+        let args = call.args.get()?;
+        match call.tool_name.as_str() {
+            "edit" | "write" => Some(Self::File(args.get("path")?.as_str()?.to_owned())),
+            "patch" | "ast_edit" => Some(Self::ResultSays),
+            // The result of a call that only shows its changes lists their files, too.
+            "lsp" if args.get("apply") != Some(&Value::Bool(false)) => Some(Self::ResultSays),
+            _ => None,
+        }
+    }
+}
+
+/// The files that a result lists as changed, `details.files`; one that is renamed with both names.
+fn listed_files(result: &ToolResult) -> impl Iterator<Item = &str> {
+    let files = result.details.as_ref().and_then(|details| details.get("files")?.as_array());
+    let names = files.into_iter().flatten().flat_map(|file| [file.get("path"), file.get("from")]);
+    names.flatten().filter_map(Value::as_str)
 }
 
 /// The path from `cwd`, where it is below that; `.` and `..` are resolved by the words alone.
@@ -311,6 +339,28 @@ mod tests {
         let result = totals.result(&PromptExit::answered());
         assert_eq!(result.files_changed, ["/etc/x", "a", "b/x"]);
         assert_eq!((result.tool_calls, result.files_not_listed), (5, 0));
+    }
+
+    #[test]
+    fn files_of_several_are_those_that_the_result_lists() {
+        let mut totals = totals();
+        let files = |names: [&str; 2]| serde_json::json!({"files": [{"path": names[0], "from": names[1]}, {"path": "/project/b"}]});
+        let nothing = serde_json::json!({});
+        for (tool, args, details) in [
+            ("patch", nothing.clone(), files(["new", "old"])),
+            ("ast_edit", nothing.clone(), serde_json::json!({"preview": files(["seen", "only"])})),
+            ("lsp", serde_json::json!({"apply": false}), files(["not", "made"])),
+            ("lsp", nothing.clone(), files(["renamed", "before"])),
+            ("other", nothing.clone(), files(["an", "other's"])),
+        ] {
+            let start = serde_json::json!({"type": "tool_execution_start", "toolCallId": "1", "toolName": tool, "args": args});
+            let result = serde_json::json!({"content": [], "details": details});
+            let end = serde_json::json!({"type": "tool_execution_end", "toolCallId": "1", "toolName": tool, "result": result, "isError": false});
+            totals.take(&event(&start.to_string()));
+            totals.take(&event(&end.to_string()));
+        }
+        let result = totals.result(&PromptExit::answered());
+        assert_eq!(result.files_changed, ["b", "before", "new", "old", "renamed"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use agentd_protocol::{
     agent_mode::PROPOSE_PLAN_TOOL,
     message::ContentBlock,
-    patch::PATCH_TOOL,
+    patch::{PATCH_TOOL, diff_names},
     plain_path::without_dots,
     remote_hosts::SSH_TOOL,
     subagent::TASK_TOOL,
@@ -82,6 +82,11 @@ pub(crate) fn title(tool: &str, arguments: &Arguments, folders: &Folders) -> Str
         ("read", Some(path)) => Some(format!("Read {path}{}", lines_read(arguments))),
         ("write", Some(path)) => Some(format!("Write {path}")),
         ("edit", Some(path)) => Some(format!("Edit {path}")),
+        (PATCH_TOOL, _) => {
+            let names = diff_names(text("diff").unwrap_or_default()).into_iter();
+            let names: Vec<String> = names.map(|name| folders.shown(name)).collect();
+            Some(format!("Edit {}", names.join(", "))).filter(|_| !names.is_empty())
+        }
         ("ls", _) => Some(format!("List {}", here())),
         (SSH_TOOL, _) => {
             let command = text("command").and_then(|command| command.trim().lines().next());
@@ -154,6 +159,11 @@ pub(crate) fn locations(
     if kind(tool) == ToolKind::Execute || kind(tool) == ToolKind::Other {
         return Vec::new();
     }
+    let place = |path: &str, line| Location { path: folders.absolute(path).display().to_string(), line };
+    if tool == PATCH_TOOL {
+        let diff = arguments.get("diff").and_then(Value::as_str).unwrap_or_default();
+        return diff_names(diff).into_iter().map(|name| place(name, None)).collect();
+    }
     let name = if tool == "lsp" { "file" } else { "path" };
     let path = arguments.get(name).and_then(Value::as_str).filter(|path| !is_url(path));
     let Some(path) = path else { return Vec::new() };
@@ -164,7 +174,7 @@ pub(crate) fn locations(
         "edit" => result.and_then(|it| it.details.as_ref()).and_then(|it| number(it.get("firstChangedLine"))),
         _ => None,
     };
-    vec![Location { path: folders.absolute(path).display().to_string(), line }]
+    vec![place(path, line)]
 }
 
 /// A file as it was before a call: `None` for a file that was not there.
@@ -282,6 +292,8 @@ mod tests {
             ("read", json!({"path":"a","offset":5}), "Read a (from 5)"),
             ("write", json!({"path":"/p/b"}), "Write b"),
             ("edit", json!({"path":"./x/../b"}), "Edit b"),
+            ("patch", json!({"diff":"--- a/x\n+++ b/x\n@@ @@\n-y\n--- /dev/null\n+++ b/z\n"}), "Edit x, z"),
+            ("patch", json!({"diff":"no diff"}), "patch"),
             ("ls", json!({}), "List ."),
             ("ls", json!({"path":"/p"}), "List ."),
             ("grep", json!({"pattern":"x","path":"~/y"}), "Search x in /h/y"),
@@ -314,6 +326,7 @@ mod tests {
         assert_eq!(place("write", json!({"path":"~/a"}), None), at("/h/a", None));
         let edited = ToolResult { details: Some(json!({"firstChangedLine":3})), ..ToolResult::default() };
         assert_eq!(place("edit", json!({"path":"a"}), Some(&edited)), at("/p/a", Some(3)));
+        assert_eq!(place("patch", json!({"diff":"--- a/x\n+++ b/x\n"}), None), at("/p/x", None));
         assert_eq!(place("bash", json!({"command":"a","path":"b"}), None), []);
         assert_eq!(place("grep", json!({"pattern":"a"}), None), []);
     }

@@ -87,7 +87,7 @@ pub use child_environment::{ChildEnvironment, ChildSources, child_environment};
 pub use client_tools::{ClientCalls, ToolProvider, check_client_tools};
 pub use clients::SessionClients;
 pub use event_log::{
-    Audience, Feed, FeedItem, FeedLimits, LongReply, MessageId, ReplyPlace, Subscriber, SubscriberId,
+    Audience, Feed, FeedItem, FeedLimits, LongReply, LongReplyWriter, MessageId, Subscriber, SubscriberId,
 };
 pub use handle::SessionHandle;
 pub use interner::Interner;

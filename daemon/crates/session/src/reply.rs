@@ -4,18 +4,15 @@ use agentd_auth::scrub_failure;
 use agentd_config::Environment;
 use agentd_memory::MemoryReservation;
 use agentd_protocol::{
-    Json,
-    command::Messages,
     error::{ErrorCode, Failure},
     frame::Response,
-    message::Message,
 };
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    event_log::{Feed, LongReply, SubscriberId},
+    event_log::{Feed, LongContent, LongReply, SubscriberId},
     prompt_results::ResultListener,
 };
 
@@ -65,27 +62,22 @@ impl Reply {
         let line = encode(&Response::done(self.id.clone(), self.command, Some(data)));
         match line {
             Ok(line) => feed.reply(self.subscriber, line),
-            Err(error) => {
-                let text = format!("cannot write the answer to {}: {error}", self.command);
-                self.fail(feed, Failure::new(ErrorCode::Internal, text));
-            }
+            Err(error) => self.not_written(feed, &error),
         }
     }
 
-    /// Answers with messages; a long answer is made when it is written.
-    pub(crate) fn messages(self, feed: &Feed, messages: Vec<Json<Message>>, is_long: bool) {
-        if !is_long {
-            return self.data(feed, Messages { messages });
+    /// [`Self::data`] of an answer that is made when it is written.
+    pub(crate) fn long(self, feed: &Feed, content: LongContent) {
+        let response = Response::<()>::done(self.id.clone(), self.command, None);
+        match encode(&response).and_then(|response| LongReply::new(&response, content)) {
+            Ok(reply) => feed.reply_long(self.subscriber, reply),
+            Err(error) => self.not_written(feed, &error),
         }
-        let none = Messages { messages: Vec::new() };
-        match encode(&Response::done(self.id.clone(), self.command, Some(none))) {
-            Ok(line) if line.ends_with(NO_MESSAGES_END) => {
-                let end = line.len() - NO_MESSAGES_END.len() + 1;
-                let reply = LongReply::new(line.slice(..end), messages, line.slice(end..));
-                feed.reply_long(self.subscriber, reply);
-            }
-            _ => self.data(feed, Messages { messages }),
-        }
+    }
+
+    fn not_written(self, feed: &Feed, error: &serde_json::Error) {
+        let text = format!("cannot write the answer to {}: {error}", self.command);
+        self.fail(feed, Failure::new(ErrorCode::Internal, text));
     }
 
     /// The command was done, and has nothing to say.
@@ -116,9 +108,6 @@ impl Reply {
         }
     }
 }
-
-/// How an answer without messages ends: they stand between the brackets.
-const NO_MESSAGES_END: &[u8] = b"[]}}";
 
 /// One JSON line, without LF.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {

@@ -97,4 +97,5 @@ pub use store::{FileCreation, OpenSession, Store, StoreOptions};
 pub use time::{iso_timestamp, parse_timestamp};
 pub use totals::SessionTotals;
 pub use tree::{Label, SessionTree, UnknownEntry};
+pub use tree_json::TreeJson;
 pub use usage_scan::{UsagePart, UsageScan};

@@ -2,53 +2,87 @@
 
 use crate::{SessionTree, object::quoted};
 
-impl SessionTree {
-    /// The JSON array of root nodes: `{"entry":…,"children":[…],"label"?,"labelTimestamp"?}`, children sorted by time.
-    ///
-    /// Written without recursion: a conversation is a chain, one node deeper with each message. Readers of such JSON must mind
-    /// its depth.
+/// Writes the root nodes of a tree as JSON with commas between them, piece by piece: `{"entry":…,"children":[…],"label"?,"labelTimestamp"?}`,
+/// children sorted by time.
+///
+/// Written without recursion: a conversation is a chain, one node deeper with each message. Readers of such JSON must mind its depth.
+#[derive(Debug)]
+pub struct TreeJson {
+    /// The children of each entry, until they are written.
+    children: Vec<Vec<u32>>,
+    /// Each level's nodes that are still to be written, the next one last.
+    levels: Vec<Vec<u32>>,
+    /// The node whose children a level holds.
+    above: Vec<u32>,
+    /// Whether the next node is the first of its level.
+    is_first: bool,
+}
+
+impl TreeJson {
+    /// From the beginning of the tree.
     #[must_use]
-    pub fn to_json(&self) -> String {
-        let (roots, children) = self.nodes();
-        let mut out = Vec::with_capacity(self.entries().iter().map(|entry| entry.line_len() + 32).sum());
-        out.push(b'[');
-        // Each level's nodes that are still to be written, the next one last.
-        let mut levels: Vec<Vec<u32>> = vec![roots.into_iter().rev().collect()];
-        // The node whose children a level holds.
-        let mut above: Vec<u32> = Vec::new();
-        let mut is_first = true;
-        while let Some(level) = levels.last_mut() {
+    pub fn new(tree: &SessionTree) -> Self {
+        let (mut roots, children) = tree.nodes();
+        roots.reverse();
+        Self { children, levels: vec![roots], above: Vec::new(), is_first: true }
+    }
+
+    /// The length of a tree's JSON in bytes, about.
+    #[must_use]
+    pub fn len(tree: &SessionTree) -> usize {
+        tree.entries().iter().map(|entry| entry.line_len() + 32).sum()
+    }
+
+    /// Appends what comes next until `out` has at least `enough` bytes, or all is written. Returns whether all is, after which there is no
+    /// more to be written. `tree` is the one it was made of. Blocks as a read of a file does, for messages that are in the session's file alone.
+    pub fn write_piece(&mut self, tree: &SessionTree, enough: usize, out: &mut Vec<u8>) -> bool {
+        while let Some(level) = self.levels.last_mut() {
+            if out.len() >= enough {
+                return false;
+            }
             let Some(at) = level.pop() else {
-                levels.pop();
-                out.push(b']');
-                if let Some(parent) = above.pop() {
-                    self.finish_node(parent, &mut out);
+                self.levels.pop();
+                if let Some(parent) = self.above.pop() {
+                    out.push(b']');
+                    finish_node(tree, parent, out);
                 }
-                is_first = false;
+                self.is_first = false;
                 continue;
             };
-            if !is_first {
+            if !self.is_first {
                 out.push(b',');
             }
             out.extend_from_slice(b"{\"entry\":");
-            self.entry(at).write_line(&mut out);
+            tree.entry(at).write_line(out);
             out.extend_from_slice(b",\"children\":[");
-            let mut next = children[at as usize].clone();
+            let mut next = std::mem::take(&mut self.children[at as usize]);
             next.reverse();
-            levels.push(next);
-            above.push(at);
-            is_first = true;
+            self.levels.push(next);
+            self.above.push(at);
+            self.is_first = true;
         }
+        true
+    }
+}
+
+fn finish_node(tree: &SessionTree, at: u32, out: &mut Vec<u8>) {
+    if let Some(label) = tree.label(tree.entry(at).id()) {
+        let (text, time) = (quoted(&label.text), quoted(&label.timestamp));
+        out.extend_from_slice(format!(",\"label\":{text},\"labelTimestamp\":{time}").as_bytes());
+    }
+    out.push(b'}');
+}
+
+impl SessionTree {
+    /// The JSON array of all root nodes, each as [`TreeJson`] writes it.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = Vec::with_capacity(TreeJson::len(self));
+        out.push(b'[');
+        TreeJson::new(self).write_piece(self, usize::MAX, &mut out);
+        out.push(b']');
         // Entries are text, and so is what stands around them.
         String::from_utf8_lossy(&out).into_owned()
-    }
-
-    fn finish_node(&self, at: u32, out: &mut Vec<u8>) {
-        if let Some(label) = self.label(self.entry(at).id()) {
-            let (text, time) = (quoted(&label.text), quoted(&label.timestamp));
-            out.extend_from_slice(format!(",\"label\":{text},\"labelTimestamp\":{time}").as_bytes());
-        }
-        out.push(b'}');
     }
 
     /// The roots, and the children of each entry, in order.

@@ -9,7 +9,7 @@
 
 use agentd_protocol::{
     Json,
-    command::LookParams,
+    command::{LookParams, Messages},
     daemon::InFlight,
     event::Event,
     message::Message,
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::{session_actor::Actor, state::LONG_ANSWER_BYTES};
 use crate::{
-    event_log::{Audience, SubscriberId},
+    event_log::{Audience, LongContent, SubscriberId},
     messages::Attached,
     reply::{Reply, encode},
     ui::{EndedDialog, UiAbilities, UiMessage},
@@ -93,7 +93,11 @@ impl Actor {
     fn answer_messages(&self, so_far: Option<Json<Message>>, reply: Reply) {
         let messages: Vec<_> = self.journal.messages().iter().cloned().chain(so_far).collect();
         let bytes: usize = messages.iter().map(Json::text_len).sum();
-        reply.messages(&self.feed, messages, bytes > LONG_ANSWER_BYTES);
+        if bytes > LONG_ANSWER_BYTES {
+            reply.long(&self.feed, LongContent::Messages(messages));
+        } else {
+            reply.data(&self.feed, Messages { messages });
+        }
     }
 
     /// Attaches everyone who waits, here and now.

@@ -30,8 +30,8 @@ impl Actor {
             SessionCommand::GetState(_) => reply.data(&self.feed, self.state()),
             SessionCommand::GetMessages(params) => self.get_messages(params, reply),
             SessionCommand::GetMessagesPage(params) => self.get_messages_page(&params, reply),
-            SessionCommand::GetEntries(params) => self.get_entries(&params, reply).await,
-            SessionCommand::GetTree(_) => self.get_tree(reply).await,
+            SessionCommand::GetEntries(params) => self.get_entries(&params, reply),
+            SessionCommand::GetTree(_) => self.get_tree(reply),
             SessionCommand::GetForkMessages(_) | SessionCommand::GetBranchMessages(_) => {
                 self.get_fork_messages(reply).await
             }

@@ -12,7 +12,6 @@ use agentd_protocol::{
     message_pages::GetMessagesPageParams,
     session::SessionState,
 };
-use serde::Serialize;
 use serde_json::json;
 
 use super::session_actor::Actor;
@@ -114,29 +113,16 @@ impl Actor {
         reply.result(&self.feed, context.page(params));
     }
 
-    pub(super) async fn get_entries(&self, params: &GetEntriesParams, reply: Reply) {
+    pub(super) fn get_entries(&self, params: &GetEntriesParams, reply: Reply) {
         let Some(list) = self.journal.entries(params.since.as_deref()) else {
             let since = params.since.as_deref().unwrap_or_default();
             let failure = Failure::new(ErrorCode::NotFound, format!("Entry not found: {since}"));
             return reply.fail(&self.feed, failure);
         };
-        self.answer_list(list.bytes(), reply, move || list.answer()).await;
-    }
-
-    /// Writes the answer here, or, with a list so long that it would keep a thread of the runtime busy, on a blocking
-    /// thread. The session waits for it either way: long answers come one at a time.
-    pub(super) async fn answer_list<T: Serialize>(
-        &self,
-        bytes: usize,
-        reply: Reply,
-        list: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-    ) {
-        let feed = self.feed.clone();
-        let answer = move || reply.result(&feed, list());
-        if bytes <= LONG_ANSWER_BYTES {
-            answer();
-        } else if let Err(error) = tokio::task::spawn_blocking(answer).await {
-            tracing::error!(%error, "a long answer could not be written");
+        if list.bytes() > LONG_ANSWER_BYTES {
+            reply.long(&self.feed, list.into_content());
+        } else {
+            reply.result(&self.feed, list.answer());
         }
     }
 

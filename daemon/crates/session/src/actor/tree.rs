@@ -7,21 +7,27 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
 };
 use agentd_store::{ForkError, ForkPoint, NewSession, SessionTree, copy_branch, fork_messages};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::session_actor::Actor;
+use super::{session_actor::Actor, state::LONG_ANSWER_BYTES};
 use crate::{
     clock::now_ms,
+    event_log::LongContent,
     messages::{BranchCopy, CopyPoint},
     reply::Reply,
     transcript::model_change,
 };
 
 impl Actor {
-    pub(super) async fn get_tree(&self, reply: Reply) {
-        // Entries share their texts with this copy.
-        let tree = self.journal.tree().clone();
-        self.answer_list(tree.bytes(), reply, move || tree_answer(&tree)).await;
+    pub(super) fn get_tree(&self, reply: Reply) {
+        let tree = self.journal.tree();
+        if tree.bytes() > LONG_ANSWER_BYTES {
+            // Entries share their texts with this copy.
+            reply.long(&self.feed, LongContent::Tree(Box::new(tree.clone())));
+        } else {
+            reply.result(&self.feed, tree_answer(tree));
+        }
     }
 
     pub(super) async fn get_fork_messages(&self, reply: Reply) {
@@ -35,6 +41,23 @@ impl Actor {
             Ok(ForkMessages { messages: messages.map(message).collect() })
         })
         .await;
+    }
+
+    /// Writes the answer here, or, with a list so long that it would keep a thread of the runtime busy, on a blocking
+    /// thread. The session waits for it either way: long answers come one at a time.
+    async fn answer_list<T: Serialize>(
+        &self,
+        bytes: usize,
+        reply: Reply,
+        list: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) {
+        let feed = self.feed.clone();
+        let answer = move || reply.result(&feed, list());
+        if bytes <= LONG_ANSWER_BYTES {
+            answer();
+        } else if let Err(error) = tokio::task::spawn_blocking(answer).await {
+            tracing::error!(%error, "a long answer could not be written");
+        }
     }
 
     pub(super) async fn set_label(&mut self, params: SetLabelParams, reply: Reply) {

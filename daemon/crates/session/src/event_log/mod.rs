@@ -15,9 +15,10 @@ mod long_reply;
 mod message_ids;
 mod subscription;
 
+pub(crate) use self::long_reply::LongContent;
 pub use self::{
     events::{Audience, FeedItem, SubscriberId},
     feed::{Feed, FeedLimits, Subscriber},
-    long_reply::{LongReply, ReplyPlace},
+    long_reply::{LongReply, LongReplyWriter},
     message_ids::MessageId,
 };

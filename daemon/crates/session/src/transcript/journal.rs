@@ -27,6 +27,7 @@ use super::intent_log::{Intents, SessionIntentLog};
 use crate::{
     clock::now_ms,
     compaction::{CompactionError, Plan, PlanRequest, plan_compaction},
+    event_log::LongContent,
     requests::{DISPOSITION_FIELD, KEY_FIELD, RequestKey, RequestRecord},
 };
 
@@ -427,6 +428,11 @@ impl EntryList {
     /// The approximate length of the answer, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.iter().map(Entry::line_len).sum()
+    }
+
+    /// The answer to `get_entries`, made when it is written.
+    pub(crate) fn into_content(self) -> LongContent {
+        LongContent::Entries { entries: self.entries, leaf_id: self.leaf_id }
     }
 
     /// The answer to `get_entries`. Copies every text.

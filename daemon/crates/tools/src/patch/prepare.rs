@@ -44,6 +44,8 @@ pub(super) struct PreparedFile {
     pub(super) shown: String,
     pub(super) target: DiffTarget,
     pub(super) path: PathBuf,
+    /// Where it was, of one that is renamed.
+    pub(super) from: Option<PathBuf>,
     pub(super) hunks: usize,
     pub(super) sets_mode: bool,
     /// The texts before and after, with line feeds only; both empty for one that is only renamed.
@@ -103,6 +105,7 @@ impl FilePlace<'_> {
             shown: name.to_owned(),
             target: diff.target.clone(),
             path: path.clone(),
+            from: None,
             hunks: diff.hunks.len(),
             sets_mode: diff.sets_mode,
             old: String::new(),
@@ -163,7 +166,7 @@ impl FilePlace<'_> {
                 prepared.judged.extend([(path.clone(), String::new()), (to.clone(), content)]);
                 prepared.steps.push(FileChange::Move { from: real, to: real_to });
                 prepared.shown = format!("{name} → {new_name}");
-                prepared.path = to.clone();
+                prepared.from = Some(std::mem::replace(&mut prepared.path, to.clone()));
             }
             (DiffTarget::Rename { .. }, None) => {
                 return Err(ToolError(format!("{name} is renamed without a new name")));

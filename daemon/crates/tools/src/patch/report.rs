@@ -41,7 +41,14 @@ pub(super) fn result(files: &[PreparedFile]) -> ToolResult {
         }
         let patch = shown.patch.filter(|patch| patch.len() <= left);
         left -= patch.as_ref().map_or(0, String::len);
-        patches.push(json!({"path": file.path.display().to_string(), "hunks": file.hunks, "patch": patch}));
+        let mut one = json!({"path": file.path.display().to_string(), "hunks": file.hunks, "patch": patch});
+        if let Some(from) = &file.from {
+            one["from"] = from.display().to_string().into();
+        }
+        if let DiffTarget::Remove(_) = file.target {
+            one["removed"] = true.into();
+        }
+        patches.push(one);
     }
     if text.len() >= MAX_LISTED {
         text.push_str("\n… and other files");
