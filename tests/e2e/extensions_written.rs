@@ -51,6 +51,28 @@ fn the_example_in_rust_guards_counts_and_shouts() {
 }
 
 #[test]
+fn a_command_of_an_extension_is_a_prompt_that_ends_with_it() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    home.write_agent(
+        "extensions/guard/extension.json",
+        &json!({"command": [GUARD], "protocol": 1}).to_string(),
+    );
+    for shared in [false, true] {
+        let _service = shared.then(|| Service::start(&home, &[]));
+        let done = ctl::run(&home, &["prompt", "/shout quietly"]);
+        assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (0, "", "QUIETLY\n"), "{done:?}");
+        let done = ctl::run(&home, &["prompt", "--json", "/shout quietly"]);
+        assert_eq!(done.code, 0, "{done:?}");
+        let last: Value = serde_json::from_str(done.stdout.lines().last().expect("a record")).expect("JSON");
+        let said = (&last["type"], &last["exitCode"], &last["turns"]);
+        assert_eq!(said, (&json!("result"), &json!(0), &json!(0)), "{last}");
+        assert!(done.stdout.contains("QUIETLY"), "{done:?}");
+    }
+    assert!(model.requests().is_empty(), "the model is not asked");
+}
+
+#[test]
 fn the_example_in_shell_says_where_the_work_ended() {
     let model = MockServer::start([]);
     let home = Home::with_model(&model);

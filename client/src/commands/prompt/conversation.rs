@@ -165,7 +165,7 @@ impl Conversation {
                 () = &mut stop_timer => Ok(Some(PromptInput::StopTimeout)),
                 error = self.output.broken() => Err(broken(&error)),
                 answer = &mut accepted, if state.awaits_acceptance() => {
-                    answer.map(|_| Some(PromptInput::Accepted)).map_err(Into::into)
+                    answer.map(|accepted| Some(PromptInput::of(&accepted))).map_err(Into::into)
                 }
                 answer = &mut abort, if state.awaits_abort() => {
                     answer.map(|_| Some(PromptInput::AbortAnswered)).map_err(Into::into)

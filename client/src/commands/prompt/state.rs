@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use agentd_protocol::command::{Accepted, Disposition};
+
 use crate::exit::Exit;
 
 /// How long a run may take to stop after SIGTERM or SIGHUP. Nobody is there to send a second signal.
@@ -12,6 +14,17 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) struct PromptState {
     phase: RunPhase,
     stop: StopProgress,
+    /// Since the prompt was sent.
+    run: SeenRun,
+}
+
+/// The run that events have told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SeenRun {
+    None,
+    UnderWay,
+    /// It was over before the prompt was answered.
+    Over,
 }
 
 /// The progress of the run.
@@ -21,6 +34,8 @@ enum RunPhase {
     Submitted,
     /// The prompt is accepted; its run goes on.
     Running,
+    /// An extension took the prompt. It may have begun a run, which is worth waiting for.
+    Handled,
     /// The run is over; only output is left to write.
     Settled,
 }
@@ -45,10 +60,24 @@ pub(super) enum PromptInput {
     StopTimeout,
     /// The daemon accepted the prompt.
     Accepted,
+    /// The daemon gave the prompt to an extension, which is done with it.
+    Handled,
+    /// A run began.
+    RunBegan,
     /// The daemon answered `abort`.
     AbortAnswered,
     /// The run is over.
     Settled,
+}
+
+impl PromptInput {
+    /// The meaning of the daemon's answer to the prompt.
+    pub(super) fn of(accepted: &Accepted) -> Self {
+        match accepted.disposition {
+            Disposition::Handled => Self::Handled,
+            Disposition::Started | Disposition::Queued => Self::Accepted,
+        }
+    }
 }
 
 /// The consequence of an input.
@@ -62,14 +91,15 @@ pub(super) enum Transition {
 
 impl PromptState {
     /// A prompt that is sent.
-    pub(super) const SUBMITTED: Self = Self { phase: RunPhase::Submitted, stop: StopProgress::NotRequested };
+    pub(super) const SUBMITTED: Self =
+        Self { phase: RunPhase::Submitted, stop: StopProgress::NotRequested, run: SeenRun::None };
 
     /// The state after an input.
     pub(super) fn next(self, input: PromptInput) -> Transition {
-        let Self { phase, stop } = self;
+        let Self { phase, stop, run } = self;
         let next = match (input, stop) {
             (PromptInput::Signal(exit), StopProgress::NotRequested) => {
-                Self { phase, stop: StopProgress::Requested(exit) }
+                Self { stop: StopProgress::Requested(exit), ..self }
             }
             // The second signal does not wait for the run to stop.
             (PromptInput::Signal(exit), StopProgress::Requested(_) | StopProgress::Done(_)) => {
@@ -79,13 +109,28 @@ impl PromptState {
                 return Transition::Abandon(exit);
             }
             (PromptInput::AbortAnswered, StopProgress::Requested(exit)) => {
-                Self { phase, stop: StopProgress::Done(exit) }
+                Self { stop: StopProgress::Done(exit), ..self }
             }
             (PromptInput::Accepted, _) if phase == RunPhase::Submitted => {
-                Self { phase: RunPhase::Running, stop }
+                let is_over = run == SeenRun::Over;
+                Self { phase: if is_over { RunPhase::Settled } else { RunPhase::Running }, ..self }
             }
-            (PromptInput::Settled, _) => Self { phase: RunPhase::Settled, stop },
-            (PromptInput::StopTimeout | PromptInput::Accepted | PromptInput::AbortAnswered, _) => self,
+            (PromptInput::Handled, _) if phase == RunPhase::Submitted => {
+                Self { phase: RunPhase::Handled, ..self }
+            }
+            (PromptInput::RunBegan, _) => Self { run: SeenRun::UnderWay, ..self },
+            // An extension that has the prompt may have begun it: the answer to the prompt follows.
+            (PromptInput::Settled, _) if phase == RunPhase::Submitted && run == SeenRun::UnderWay => {
+                Self { run: SeenRun::Over, ..self }
+            }
+            (PromptInput::Settled, _) => Self { phase: RunPhase::Settled, ..self },
+            (
+                PromptInput::StopTimeout
+                | PromptInput::Accepted
+                | PromptInput::Handled
+                | PromptInput::AbortAnswered,
+                _,
+            ) => self,
         };
         Transition::To(next)
     }
@@ -105,9 +150,17 @@ impl PromptState {
         self.stopped_by().filter(|exit| *exit != Exit::Interrupted).map(|_| STOP_TIMEOUT)
     }
 
-    /// Whether no event is worth waiting for. After an abort, those that are there already still count.
+    /// Whether no event is worth waiting for. After an abort, and after a prompt that an extension took, those that are there already still
+    /// count.
     pub(super) fn is_over(self, events_wait: bool) -> bool {
-        self.phase == RunPhase::Settled || matches!(self.stop, StopProgress::Done(_)) && !events_wait
+        let is_idle = self.is_handled() && self.run != SeenRun::UnderWay;
+        self.phase == RunPhase::Settled
+            || (is_idle || matches!(self.stop, StopProgress::Done(_))) && !events_wait
+    }
+
+    /// Whether an extension took the prompt, and no run that it began came to its end after that.
+    pub(super) fn is_handled(self) -> bool {
+        self.phase == RunPhase::Handled
     }
 
     /// The exit of the signal that stopped the run.
@@ -122,7 +175,7 @@ impl PromptState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use PromptInput::{AbortAnswered, Accepted, Settled, Signal, StopTimeout};
+    use PromptInput::{AbortAnswered, Accepted, Handled, RunBegan, Settled, Signal, StopTimeout};
 
     /// The state after some inputs.
     fn after(inputs: &[PromptInput]) -> PromptState {
@@ -142,6 +195,25 @@ mod tests {
         let settled = after(&[Accepted, Settled]);
         assert!(settled.is_over(true) && settled.stopped_by().is_none());
         assert_eq!(after(&[Accepted, Settled, Accepted, AbortAnswered]), settled);
+    }
+
+    #[test]
+    fn what_an_extension_took_is_over_with_the_runs_that_it_began() {
+        let handled = after(&[Handled]);
+        assert!(handled.is_handled() && handled.is_over(false));
+        assert!(!handled.is_over(true), "events before the answer may tell of a run");
+        let with_run = after(&[RunBegan, Handled]);
+        assert_eq!(with_run, after(&[Handled, RunBegan]));
+        assert!(!with_run.is_over(false) && after(&[RunBegan, Handled, Settled]).is_over(true));
+        assert!(after(&[RunBegan, Settled, Handled]).is_over(false));
+        let again = after(&[RunBegan, Settled, RunBegan, Handled]);
+        assert!(!again.is_over(false));
+    }
+
+    #[test]
+    fn a_run_may_be_over_before_the_answer_to_its_prompt() {
+        assert!(!after(&[RunBegan, Settled]).is_over(false));
+        assert!(after(&[RunBegan, Settled, Accepted]).is_over(true));
     }
 
     #[test]

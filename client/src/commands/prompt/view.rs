@@ -6,7 +6,7 @@ use agentd_protocol::{
     event::{DecisionMaker, Event, PermissionDecision},
     exit_code::{DeniedCalls, PromptExit, PromptProgram},
     message::AssistantMessage,
-    ui::ExtensionUiRequest,
+    ui::{ExtensionUiRequest, UiMethod},
 };
 use tokio::sync::mpsc;
 
@@ -22,6 +22,7 @@ use crate::{
         dialogs::{PendingDialogs, TypedOutcome},
         typed_lines::{TypedLine, drop_typed_ahead, typed_lines},
     },
+    exit::Exit,
     output::OutputChunk,
     render::{TextRenderer, harmless},
     rpc::{CallError, Client, EventLine},
@@ -123,6 +124,8 @@ pub(super) struct PromptView {
     pub(super) dialogs: TypedAnswers,
     pub(super) unwritten: Unwritten,
     denied: DeniedCalls,
+    /// Whether a command of an extension failed.
+    command_failed: bool,
 }
 
 impl PromptView {
@@ -149,6 +152,7 @@ impl PromptView {
             },
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes },
             denied: DeniedCalls::default(),
+            command_failed: false,
         }
     }
 
@@ -162,13 +166,14 @@ impl PromptView {
 
     /// Shows and counts an event; gives its meaning for the prompt.
     pub(super) fn event(&mut self, line: EventLine, totals: &mut PromptTotals) -> Option<PromptInput> {
-        if self.can_answer
-            && let Some(shown) = self.question(&line)
-        {
+        if let Some(shown) = self.question(&line) {
             self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
         }
         let event = match (&self.text, line.kind.as_str()) {
-            (Some(_), _) | (None, "agent_settled" | "permission_decision") => line.event(),
+            (Some(_), _)
+            | (None, "agent_start" | "agent_settled" | "permission_decision" | "extension_error") => {
+                line.event()
+            }
             (None, kind) if PromptTotals::counts(kind) => line.event(),
             // The others are only passed on.
             (None, _) => None,
@@ -179,7 +184,14 @@ impl PromptView {
         if let Some(Event::PermissionDecision(decision)) = &event {
             self.denied.take(&self.decided_by_whom(decision));
         }
-        let input = matches!(event, Some(Event::AgentSettled(_))).then_some(PromptInput::Settled);
+        if let Some(Event::ExtensionError(failed)) = &event {
+            self.command_failed |= failed.event == "command";
+        }
+        let input = match &event {
+            Some(Event::AgentStart(_)) => Some(PromptInput::RunBegan),
+            Some(Event::AgentSettled(_)) => Some(PromptInput::Settled),
+            _ => None,
+        };
         match (&mut self.text, event) {
             (None, _) => self.unwritten.add([OutputChunk::Out((line.text + "\n").into_bytes())]),
             (Some(text), Some(event)) => {
@@ -219,12 +231,16 @@ impl PromptView {
         }
     }
 
-    /// The text of an event that asks the user something, or ends that.
+    /// The text of an event that tells or asks the user something, or ends that.
     fn question(&mut self, line: &EventLine) -> Option<String> {
         if !matches!(line.kind.as_str(), "extension_ui_request" | "ui_request_resolved") {
             return None;
         }
         match line.event()? {
+            Event::ExtensionUiRequest(request) if !self.can_answer => {
+                let is_notice = matches!(request.method, UiMethod::Notify { .. });
+                (self.text.is_some() && is_notice).then(|| self.dialogs.questions.take(request))
+            }
             Event::ExtensionUiRequest(request) => Some(self.dialogs.take(request)),
             Event::UiRequestResolved(resolved) => Some(self.dialogs.questions.resolved(&resolved)),
             _ => None,
@@ -265,6 +281,11 @@ impl PromptView {
     pub(super) fn exit(&self, state: PromptState, last_answer: Option<&AssistantMessage>) -> PromptExit {
         match state.stopped_by() {
             Some(exit) => PromptExit { exit, message: Some("agentctl: stopped.".into()) },
+            // The error was told of when it came.
+            None if state.is_handled() && self.command_failed => {
+                PromptExit { exit: Exit::Failed, message: None }
+            }
+            None if state.is_handled() && last_answer.is_none() => PromptExit::answered(),
             None => {
                 let PromptExit { exit, message } =
                     PromptProgram::Agentctl.after_run(last_answer).unless_denied(&self.denied);
@@ -277,7 +298,7 @@ impl PromptView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::prompt::state::Transition, exit::Exit};
+    use crate::commands::prompt::state::Transition;
 
     fn view() -> PromptView {
         PromptView {
@@ -287,6 +308,7 @@ mod tests {
             dialogs: TypedAnswers::default(),
             unwritten: Unwritten { chunks: VecDeque::new(), bytes: 0, max_bytes: 1 },
             denied: DeniedCalls::default(),
+            command_failed: false,
         }
     }
 
