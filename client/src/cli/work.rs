@@ -52,7 +52,7 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = STEER_HELP)]
 pub(crate) struct SteerOptions {
-    /// The id of a session or its beginning (default: the only one at work), then the message; its words are joined by
+    /// The id of a session, its beginning, or the id of a subagent (default: the only one at work), then the message; its words are joined by
     /// spaces, and - is stdin
     #[arg(value_name = "[ID] MESSAGE", add = ArgValueCompleter::new(candidates::live_sessions))]
     pub(crate) words: Vec<String>,

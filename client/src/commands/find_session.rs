@@ -1,4 +1,4 @@
-//! Finds the session that an id, or the beginning of an id, stands for.
+//! Finds the session that an id, the beginning of an id, or the id of a subagent stands for.
 
 use agentd_protocol::daemon::{ListSessionsParams, SessionInfo, SessionList};
 use jiff::Timestamp;
@@ -28,7 +28,7 @@ pub(crate) enum SessionScope {
     Live,
 }
 
-/// Asks a daemon for the session with this id, or the only one whose id begins so.
+/// Asks a daemon for the session with this id, of the only subagent in memory with this id, or the only one whose id begins so.
 ///
 /// # Errors
 /// When none fits, or several do: the error lists them.
@@ -83,7 +83,9 @@ impl<'a> SessionSearch<'a> {
 
     /// Adds a page; gives the cursor of the next one.
     fn add(&mut self, list: SessionList) -> Option<String> {
-        self.fitting.extend(list.sessions.into_iter().filter(|session| session.id.starts_with(self.given)));
+        let given = self.given;
+        let fits = |session: &SessionInfo| session.id.starts_with(given) || is_agent(session, given);
+        self.fitting.extend(list.sessions.into_iter().filter(fits));
         list.cursor
     }
 
@@ -91,6 +93,9 @@ impl<'a> SessionSearch<'a> {
         // A whole id can be the beginning of another one.
         if let Some(at) = self.fitting.iter().position(|session| session.id == self.given) {
             return Ok(self.fitting.swap_remove(at));
+        }
+        if self.fitting.iter().any(|session| is_agent(session, self.given)) {
+            self.fitting.retain(|session| is_agent(session, self.given));
         }
         match self.fitting.len() {
             0 => Err(self.none()),
@@ -110,14 +115,19 @@ impl<'a> SessionSearch<'a> {
     }
 
     fn several(&self, now: Timestamp) -> Fault {
-        let text = format!(
-            "Error: \"{}\" is the beginning of {} ids. Give more of the one that is meant:\n{}",
-            self.given,
-            self.fitting.len(),
-            listed(&self.fitting, LISTED, now)
-        );
+        let (given, count) = (self.given, self.fitting.len());
+        let found = match self.fitting.iter().all(|session| is_agent(session, given)) {
+            true => format!("{count} subagents have the id \"{given}\". Give the beginning of its session's"),
+            false => format!("\"{given}\" is the beginning of {count} ids. Give more of the one that is meant"),
+        };
+        let text = format!("Error: {found}:\n{}", listed(&self.fitting, LISTED, now));
         Fault::new(Exit::Failed, text)
     }
+}
+
+/// Whether the session is that of the subagent with this id.
+fn is_agent(session: &SessionInfo, id: &str) -> bool {
+    session.agent_id.as_deref() == Some(id)
 }
 
 /// A line for each session, at most `most`, without the last line feed.
@@ -157,6 +167,22 @@ mod tests {
         assert!(
             pick(&ids, "x").unwrap_err().message.contains("begins with \"x\". `agentctl sessions` lists")
         );
+    }
+
+    #[test]
+    fn a_subagent_is_found_by_its_id() {
+        let agent = |id: &str, agent: &str| SessionInfo { agent_id: Some(agent.into()), ..example(id) };
+        let sessions =
+            vec![agent("01-1", "Docs"), agent("01-2", "0"), agent("01-3", "Twin"), agent("01-4", "Twin")];
+        let find = |given: &str| {
+            let mut search = SessionSearch::new(given, SessionScope::All).unwrap();
+            search.add(SessionList { sessions: sessions.clone(), cursor: None, unreadable: Vec::new() });
+            search.only().map(|session| session.id).map_err(|fault| fault.message)
+        };
+        assert_eq!(find("Docs").unwrap(), "01-1");
+        assert_eq!(find("0").unwrap(), "01-2");
+        assert!(find("01").unwrap_err().contains("is the beginning of 4 ids"));
+        assert!(find("Twin").unwrap_err().contains("2 subagents have the id \"Twin\""));
     }
 
     #[test]

@@ -117,6 +117,8 @@ fn wait_until_unloaded(client: &mut SocketClient, count: usize) {
     loop {
         let status = client.done(json!({"type": "daemon_status"}));
         if status["restingSessions"].as_u64() >= Some(count as u64) && status["liveSessions"] == 0 {
+            // What the sessions had goes back to the system a second later.
+            thread::sleep(IDLE);
             return;
         }
         assert!(Instant::now() < end, "sessions are not unloaded: {status}");

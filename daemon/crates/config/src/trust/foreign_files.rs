@@ -30,8 +30,8 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// All such files of a project, whether they exist or not. The home directory's are the user's.
 pub(super) fn foreign_files(cwd: &Path, environment: &Environment) -> impl Iterator<Item = PathBuf> {
-    let files = FILES.iter().map(|(name, _)| cwd.join(name));
-    files.filter(move |_| !is_home(cwd, environment)).collect::<Vec<_>>().into_iter()
+    let files = if is_home(cwd, environment) { &[][..] } else { &FILES };
+    files.iter().map(move |(name, _)| cwd.join(name))
 }
 
 /// The files of a project that start or connect something, once it is trusted. A text that says so in another way than tools write

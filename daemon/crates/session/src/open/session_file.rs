@@ -24,6 +24,8 @@ pub(super) fn origin(
     agent_dir: &AgentDir,
     options: &SessionOptions,
 ) -> (Origin, Option<OwnershipNotes>) {
+    // Nearly always the same folder.
+    let cwds = if cwds[0] == cwds[1] { &cwds[..1] } else { &cwds[..] };
     if cwds.iter().any(|cwd| is_of_project(file, cwd, agent_dir, &options.environment)) {
         return (Origin::Project, None);
     }
