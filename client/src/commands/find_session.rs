@@ -118,7 +118,9 @@ impl<'a> SessionSearch<'a> {
         let (given, count) = (self.given, self.fitting.len());
         let found = match self.fitting.iter().all(|session| is_agent(session, given)) {
             true => format!("{count} subagents have the id \"{given}\". Give the beginning of its session's"),
-            false => format!("\"{given}\" is the beginning of {count} ids. Give more of the one that is meant"),
+            false => {
+                format!("\"{given}\" is the beginning of {count} ids. Give more of the one that is meant")
+            }
         };
         let text = format!("Error: {found}:\n{}", listed(&self.fitting, LISTED, now));
         Fault::new(Exit::Failed, text)

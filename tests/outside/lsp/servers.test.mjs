@@ -45,7 +45,7 @@ const contents = ({ place }, files) => Object.fromEntries(
   Object.keys(files).map((name) => [name, readFileSync(join(place.project, name), "utf8")]));
 
 /// The story; `broken` is what the result of the edit has to say of another file.
-async function story(t, { server, files, edit, broken, rename, uses }) {
+async function story(t, { server, files, edit, broken, rename, uses, defined }) {
   const it = await session(t, server, files);
   const looked = await call(it, "lsp", { action: "diagnostics", file: edit.path, timeout: 120 });
   assert.match(looked.text, /^No diagnostics|\n?\d+ error/, looked.text);
@@ -75,6 +75,15 @@ async function story(t, { server, files, edit, broken, rename, uses }) {
   const back = await it.client.done({ type: "restore_checkpoint", step: "undo" });
   assert.deepEqual(back.conflicts, []);
   assert.deepEqual(contents(it, files), files);
+  if (defined) await renamedAtOnce(t, { server, files, defined, rename });
+}
+
+/// A rename that is the first thing a server is asked: it has to wait until it knows the project, or it would miss uses.
+async function renamedAtOnce(t, { server, files, defined, rename }) {
+  const it = await session(t, server, files);
+  const place = { file: defined.file, line: defined.line, symbol: rename.symbol, timeout: 120 };
+  const renamed = await call(it, "lsp", { action: "rename", ...place, new_name: rename.to });
+  assert.deepEqual(renamed.result.details.files.map((file) => file.path).sort(), rename.files, renamed.text);
 }
 
 test("basedpyright", (t) => story(t, {
@@ -88,6 +97,7 @@ test("basedpyright", (t) => story(t, {
   broken: /New diagnostics of \w+:[^]*main\.py:3:7: error\[reportCallIssue\]: Argument missing/,
   rename: { file: "main.py", line: 3, symbol: "add", to: "total", files: ["lib.py", "main.py"] },
   uses: [/lib\.py:1:5: def add/, /main\.py:3:7: print/],
+  defined: { file: "lib.py", line: 1 },
 }));
 
 test("typescript-language-server", (t) => story(t, {
@@ -102,6 +112,7 @@ test("typescript-language-server", (t) => story(t, {
   broken: /New diagnostics of typescript-language-server:[^]*src\/main\.ts:3:22: error\[2554\]: Expected 3 arguments, but got 2/,
   rename: { file: "src/main.ts", line: 3, symbol: "add", to: "total", files: ["src/lib.ts", "src/main.ts"] },
   uses: [/src\/lib\.ts:1:17: export function add/, /src\/main\.ts:3:22: export const three/],
+  defined: { file: "src/lib.ts", line: 1 },
 }));
 
 test("clangd", (t) => story(t, {
@@ -129,6 +140,7 @@ test("rust-analyzer", { skip: !process.env.AGENTD_LSP_RUST_ANALYZER && "rust-ana
   broken: /New diagnostics of rust-analyzer:[^]*src\/lib\.rs:4:\d+: error\[E0\d+\]/,
   rename: { file: "src/lib.rs", line: 4, symbol: "add", to: "total", files: ["src/lib.rs", "src/sums.rs"] },
   uses: [/src\/sums\.rs:1:8: pub fn add/, /src\/lib\.rs:4:11: sums::add/],
+  defined: { file: "src/sums.rs", line: 1 },
 }));
 
 test("gopls", { skip: !process.env.AGENTD_LSP_GOPLS && "gopls is not there" }, (t) => story(t, {

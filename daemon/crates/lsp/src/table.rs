@@ -62,6 +62,10 @@ const RUST_ANALYZER_SECTION: &str = r#"{"rust-analyzer": {"cargo": {"targetDir":
 const PYRIGHT: &str = r#"{"python": {"analysis": {"diagnosticMode": "openFilesOnly", "autoSearchPaths": true}},
     "basedpyright": {"analysis": {"diagnosticMode": "openFilesOnly", "autoSearchPaths": true}}}"#;
 
+/// Without a second compiler that answers from single files while the first one reads the project: it would find a part of the uses of a
+/// symbol, and a rename would change no more.
+const VTSLS: &str = r#"{"typescript": {"tsserver": {"useSyntaxServer": "never"}}, "javascript": {"tsserver": {"useSyntaxServer": "never"}}}"#;
+
 /// All of them.
 pub(crate) const SERVERS: &[KnownServer] = &[
     KnownServer {
@@ -98,7 +102,8 @@ pub(crate) const SERVERS: &[KnownServer] = &[
         root_markers: NODE,
         // It prefers the compiler of the project.
         runs_code: true,
-        init_options: r#"{"hostInfo": "agentd", "disableAutomaticTypingAcquisition": true,
+        // Why without the syntax server: [`VTSLS`].
+        init_options: r#"{"hostInfo": "agentd", "disableAutomaticTypingAcquisition": true, "tsserver": {"useSyntaxServer": "never"},
             "preferences": {"providePrefixAndSuffixTextForRename": false}}"#,
         ..PLAIN
     },
@@ -110,6 +115,7 @@ pub(crate) const SERVERS: &[KnownServer] = &[
         file_types: SCRIPTS,
         root_markers: NODE,
         runs_code: true,
+        settings: VTSLS,
         ..PLAIN
     },
     KnownServer {
