@@ -71,6 +71,14 @@ pub(crate) struct ChatOptions {
     #[arg(long, visible_alias = "plan-mode")]
     pub(crate) plan: bool,
 
+    /// Trust the project for this session: its own settings, hooks, servers, extensions, prompts and skills count (docs/resources.md)
+    #[arg(long, conflicts_with = "no_approve")]
+    pub(crate) approve: bool,
+
+    /// Do not trust the project in this session, and do not ask
+    #[arg(long)]
+    pub(crate) no_approve: bool,
+
     /// Have no MCP servers in the session (docs/mcp.md)
     #[arg(long)]
     pub(crate) no_mcp: bool,

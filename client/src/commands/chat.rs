@@ -145,6 +145,8 @@ fn flags(options: &ChatOptions) -> Vec<String> {
     let extensions = options.extension.iter().map(|source| ("--extension", source.clone()));
     let alone = [
         (options.plan, "--plan-mode"),
+        (options.approve, "--approve"),
+        (options.no_approve, "--no-approve"),
         (options.no_mcp, "--no-mcp"),
         (options.no_extensions, "--no-extensions"),
     ];

@@ -18,6 +18,7 @@ use agentd_protocol::{
     command::{NoParams, PromptParams},
     exit_code::PromptExit,
     prompt_records::{PromptRecord, PromptSession},
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
 };
 
 use self::{
@@ -31,8 +32,8 @@ use crate::{
     cli::PromptOptions,
     exit::{Exit, Fault, Signals, conclude},
     output::{Output, OutputChunk},
-    render::{one_line, short_id},
-    rpc::{CallError, GetState},
+    render::{harmless, one_line, short_id},
+    rpc::{CallError, Client, GetDiagnostics, GetState},
 };
 
 /// How long an agentd may take to store its work after its input ended.
@@ -144,6 +145,9 @@ async fn prepare(
     {
         terminal.remember(&request.folder, &state.session_id);
     }
+    if !request.can_answer && !request.trust_given {
+        tell_of_trust(conversation, client).await?;
+    }
     let model = choose_model(conversation, client, request, &state.model).await?;
     if let Some(schema) = &request.schema {
         let session = followed.map(|followed| followed.id().to_owned());
@@ -165,6 +169,18 @@ async fn prepare(
         conversation.print(OutputChunk::Err(format!("{line}\n").into_bytes())).await?;
     }
     conversation.totals.work_in(session);
+    Ok(())
+}
+
+/// Says that the project is not trusted, where nobody can be asked. What is worse, such as files that have changed since, is told as a warning
+/// when the session is opened.
+async fn tell_of_trust(conversation: &mut Conversation, client: &Client) -> Result<(), ConversationEnd> {
+    let found = conversation.unless_stopped(client.call::<GetDiagnostics>(&NoParams {})).await??;
+    let is_told = |it: &&Diagnostic| it.kind == DiagnosticKind::Trust && it.level == DiagnosticLevel::Info;
+    for diagnostic in found.diagnostics.iter().filter(is_told) {
+        let text = harmless(&format!("agentctl: {diagnostic}\n")).into_owned();
+        conversation.print(OutputChunk::Err(text.into_bytes())).await?;
+    }
     Ok(())
 }
 

@@ -65,6 +65,8 @@ pub(crate) struct PromptRequest {
     pub(crate) style: StreamStyle,
     /// Whether stdin and stderr are a terminal: the person can answer questions.
     pub(crate) can_answer: bool,
+    /// Whether the user said if the project is trusted.
+    pub(crate) trust_given: bool,
 }
 
 /// What stdout gets.
@@ -157,6 +159,7 @@ impl PromptRequest {
                 ..if options.json { StreamStyle::detect() } else { StreamStyle::detect_live() }
             },
             can_answer: io::stdin().is_terminal() && io::stderr().is_terminal(),
+            trust_given: options.approve || options.no_approve,
         })
     }
 }
@@ -242,6 +245,8 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
         (options.continue_last, "--continue"),
         (options.no_session, "--no-session"),
         (options.plan, "--plan-mode"),
+        (options.approve, "--approve"),
+        (options.no_approve, "--no-approve"),
         (options.no_mcp, "--no-mcp"),
         (options.no_extensions, "--no-extensions"),
     ];

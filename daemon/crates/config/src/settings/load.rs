@@ -99,7 +99,8 @@ fn not_used(cwd: &Path, basis: &TrustBasis) -> Vec<Diagnostic> {
         return vec![Diagnostic::warning(DiagnosticKind::Trust, message).at(folder).hint(hint)];
     }
     let TrustBasis::Changed(files) = basis else {
-        let message = "the project is not trusted, so that its own settings, prompts and skills are not used";
+        let message = "the project is not trusted, so that its own settings, prompts and skills, its hooks, extensions and servers are \
+                       not used";
         let told = Diagnostic::warning(DiagnosticKind::Trust, message).level(DiagnosticLevel::Info).at(cwd);
         return vec![told.hint("--approve trusts it for a session")];
     };
