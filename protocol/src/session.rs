@@ -112,6 +112,10 @@ pub struct SessionState {
     /// where nothing is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<BudgetState>,
+    /// Present and true where the project has something that needs trust, such as settings or hooks of its own, and is not trusted, so that
+    /// it is not used. Only in answers to clients that said `hello`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_untrusted: Option<bool>,
     /// What the sandbox enforces; absent without one. Only in answers to clients that said `hello`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<crate::sandbox::SandboxState>,

@@ -242,3 +242,29 @@ fn schemas_that_cannot_be_used_are_told_before_the_model_is_asked() {
     }
     assert_eq!(server.requests().len(), 0);
 }
+
+#[test]
+fn an_untrusted_project_is_told_of_where_nobody_can_be_asked() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let said = "agentctl: the project is not trusted";
+    let prompt = |flags: &[&str]| ctl::run(&home, &[&["prompt", "Go."][..], flags].concat());
+    // Nothing needs trust.
+    assert_eq!(prompt(&[]).stderr, "");
+    home.write(".agentd/settings.json", r#"{"steeringMode": "all"}"#);
+    for shared in [false, true] {
+        let _service = shared.then(|| Service::start(&home, &[]));
+        let done = prompt(&[]);
+        assert_eq!((done.code, done.stdout.as_str()), (0, "Ok.\n"), "{done:?}");
+        assert!(done.stderr.starts_with(said) && done.stderr.lines().count() == 1, "{done:?}");
+        assert!(done.stderr.contains("--approve"), "{done:?}");
+        for flag in ["--approve", "--no-approve"] {
+            assert_eq!(prompt(&[flag]).stderr, "", "{flag}");
+        }
+    }
+    let mut daemon = agentd_e2e::Daemon::start(&home, &[]);
+    daemon.done(json!({"type": "hello", "protocol": 1}));
+    assert_eq!(daemon.done(json!({"type": "get_state"}))["projectUntrusted"], true);
+    let done = prompt(&["--approve", "--no-approve"]);
+    assert_eq!(done.code, 2, "{done:?}");
+}

@@ -18,7 +18,6 @@ use agentd_protocol::{
     command::{NoParams, PromptParams},
     exit_code::PromptExit,
     prompt_records::{PromptRecord, PromptSession},
-    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
 };
 
 use self::{
@@ -32,9 +31,13 @@ use crate::{
     cli::PromptOptions,
     exit::{Exit, Fault, Signals, conclude},
     output::{Output, OutputChunk},
-    render::{harmless, one_line, short_id},
-    rpc::{CallError, Client, GetDiagnostics, GetState},
+    render::{one_line, short_id},
+    rpc::{CallError, GetState},
 };
+
+/// What is said where nobody can be asked whether the project is trusted.
+const UNTRUSTED: &str = "agentctl: the project is not trusted: its own settings, prompts and skills, its hooks, extensions and servers are not \
+                         used (--approve trusts it for this session).\n";
 
 /// How long an agentd may take to store its work after its input ended.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
@@ -145,8 +148,8 @@ async fn prepare(
     {
         terminal.remember(&request.folder, &state.session_id);
     }
-    if !request.can_answer && !request.trust_given {
-        tell_of_trust(conversation, client).await?;
+    if state.project_untrusted == Some(true) && !request.can_answer && !request.trust_given {
+        conversation.print(OutputChunk::Err(UNTRUSTED.as_bytes().to_vec())).await?;
     }
     let model = choose_model(conversation, client, request, &state.model).await?;
     if let Some(schema) = &request.schema {
@@ -169,18 +172,6 @@ async fn prepare(
         conversation.print(OutputChunk::Err(format!("{line}\n").into_bytes())).await?;
     }
     conversation.totals.work_in(session);
-    Ok(())
-}
-
-/// Says that the project is not trusted, where nobody can be asked. What is worse, such as files that have changed since, is told as a warning
-/// when the session is opened.
-async fn tell_of_trust(conversation: &mut Conversation, client: &Client) -> Result<(), ConversationEnd> {
-    let found = conversation.unless_stopped(client.call::<GetDiagnostics>(&NoParams {})).await??;
-    let is_told = |it: &&Diagnostic| it.kind == DiagnosticKind::Trust && it.level == DiagnosticLevel::Info;
-    for diagnostic in found.diagnostics.iter().filter(is_told) {
-        let text = harmless(&format!("agentctl: {diagnostic}\n")).into_owned();
-        conversation.print(OutputChunk::Err(text.into_bytes())).await?;
-    }
     Ok(())
 }
 

@@ -219,7 +219,9 @@ pub(crate) struct PromptSources {
     pub(crate) appended: Vec<String>,
     pub(crate) context_files: bool,
     pub(crate) folders: ProjectFolders,
-    /// The trusted files of the project; `None` where it is not trusted.
+    /// Whether the project has something that needs trust, and is not trusted.
+    pub(crate) is_untrusted: bool,
+    /// The trusted files of the project; `None` where it is not trusted, or has nothing that needs it.
     pub(crate) trusted_as: Option<Arc<StartingFiles>>,
     /// Whether that is the project of the session's own working directory: a session file can name another one.
     pub(crate) is_of_cwd: bool,

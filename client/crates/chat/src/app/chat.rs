@@ -194,6 +194,7 @@ fn unknown_session() -> SessionState {
         permissions: None,
         error_message: None,
         budgets: None,
+        project_untrusted: None,
         sandbox: None,
         undo: None,
         mode: AgentMode::Default,

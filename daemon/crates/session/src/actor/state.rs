@@ -50,6 +50,7 @@ impl Actor {
             error_message: None,
             budgets: None,
             permissions: None,
+            project_untrusted: None,
             sandbox: None,
             undo: None,
             mode: self.mode_in_force(),
@@ -62,6 +63,7 @@ impl Actor {
         SessionState {
             cwd: self.cwd_text(),
             permissions: self.context.permissions.state(),
+            project_untrusted: self.context.prompt.is_untrusted.then_some(true),
             sandbox: self.context.sandbox.as_ref().map(|sandbox| sandbox.state().clone()),
             ..self.state()
         }
@@ -92,6 +94,7 @@ impl Actor {
             cwd: self.cwd_text(),
             budgets: self.context.budget.state(),
             permissions: self.context.permissions.state(),
+            project_untrusted: self.context.prompt.is_untrusted.then_some(true),
             sandbox: self.context.sandbox.as_ref().map(|sandbox| sandbox.state().clone()),
             undo: self.context.undo.as_ref().map(|undo| undo.state()),
             ..self.state()

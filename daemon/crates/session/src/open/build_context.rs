@@ -2,127 +2,42 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use agentd_agent::{Tool, hooks::HookGate, observer::SessionObserver};
+use agentd_agent::{Tool, hooks::HookGate};
 use agentd_ai::CacheRetention;
-use agentd_auth::{Auth, scrub_diagnostic};
+use agentd_auth::scrub_diagnostic;
 use agentd_checkpoints::{SessionCheckpoints, SessionFacts, UndoLimits};
-use agentd_config::{
-    AgentDir, ProjectFolders, StartingFiles,
-    models::{ModelRegistry, ModelsStamp},
-    resolve_path,
-    resources::ResourceLists,
-    settings::http_idle_timeout,
-    temp_dir,
-};
-use agentd_extensions::{NestedBook, SessionExtensions};
+use agentd_config::{AgentDir, settings::http_idle_timeout};
+use agentd_extensions::SessionExtensions;
 use agentd_files::QuickAccess;
-use agentd_hooks::{HookFacts, HookSet};
-use agentd_kernels::{Language, SessionKernels};
-use agentd_mcp::{MCP_LOG, McpConfig, McpSession, ServerContext};
-use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ShellSession};
+use agentd_hooks::HookFacts;
+use agentd_kernels::Language;
+use agentd_mcp::{MCP_LOG, McpSession, ServerContext};
 use agentd_prompt_history::HistoryFile;
 use agentd_protocol::{
     eval::EVAL_TOOL,
     resources::{Diagnostic, DiagnosticKind},
     settings::Settings,
 };
-use agentd_tools::{
-    ChangeJournals, JobsSwitch, RemoteHostOptions, RemoteHosts, SessionFolder, SessionUrls, SshUrls,
-    TodoList, UrlReader,
-};
 
 use super::{
-    remote_hosts::{HostPlace, remote_hosts},
-    settings_values::{deadlines, http_retries, network, process_limits, syntax_timeout, thinking_budgets},
+    settings_values::{deadlines, http_retries, process_limits, thinking_budgets},
+    surroundings::{CarriedOver, Project, Surroundings},
     target::same_folder,
+    tool_context::{SessionToolbox, ToolSources},
 };
 use crate::{
-    budget::SessionBudget,
-    cell_calls::CellCalls,
-    child_environment::{ChildSources, child_environment},
-    client_tools::{CallLimits, EvalExecutorsLink, HostUrlsLink},
-    context::{ContextLink, PromptSources, SessionContext},
-    current_model::CurrentModel,
+    context::{PromptSources, SessionContext},
     discovery_switches::DiscoverySwitches,
     extensions::ExtensionHooks,
-    jobs::{JobNews, JobUrls, SessionJobs, WaitTool},
-    language_servers::LanguageServerSources,
-    mcp_resources::McpResources,
     models::{FallbackChain, RetryPolicy},
-    options::{SessionOptions, ToolSelection, async_is_on, default_tools},
-    permissions::{ChangeGate, PermissionGate},
-    plan::SessionPlans,
-    resource_urls::resource_urls,
-    sandbox::SessionSandbox,
-    services::{Services, ToolContext, Toolbox},
+    options::{SessionOptions, ToolSelection},
+    services::{Services, Toolbox},
     session_tools::OwnTools,
-    session_user::SessionUser,
     shell_hooks::{HookSurroundings, SessionHooks},
-    stream_rules::SessionRules,
-    subagents::{SubagentHistories, SubagentResults, Subagents, TaskTool, YieldTool, may_start},
-    tool_files::{FileToolHost, ToolFilePlace, load_tool_files},
-    web::WebSources,
-    web_search::SessionSearch,
 };
 
 /// Time that streamed text may be missing from the intent log.
 const CRASH_FLUSH: Duration = Duration::from_secs(1);
-
-/// The parts of a session that are kept when its settings are read again.
-pub(super) struct CarriedOver {
-    pub(super) services: Arc<Services>,
-    pub(super) session_id: String,
-    pub(super) session_file: Option<PathBuf>,
-    pub(super) agent_dir: AgentDir,
-    pub(super) processes: ProcessGroup,
-    pub(super) background: BackgroundProcesses,
-    pub(super) models: Arc<ModelRegistry>,
-    pub(super) models_stamp: ModelsStamp,
-    pub(super) auth: Auth,
-    pub(super) key_provider: Option<String>,
-    pub(super) cwd: PathBuf,
-    pub(super) budget: Arc<SessionBudget>,
-    pub(super) observer: Option<Arc<dyn SessionObserver>>,
-    pub(super) permissions: Arc<PermissionGate>,
-    pub(super) sandbox: Option<Arc<SessionSandbox>>,
-    /// The MCP servers of before, if there were some.
-    pub(super) mcp: Option<Arc<McpSession>>,
-    /// What mcp.json says, where it was read anew.
-    pub(super) mcp_config: Option<McpConfig>,
-    /// The shell hooks of before, if there were some.
-    pub(super) hooks: Option<Arc<SessionHooks>>,
-    /// The shell hooks that there are now, where they were read anew.
-    pub(super) hook_set: Option<HookSet>,
-    pub(super) todos: TodoList,
-    pub(super) current_model: CurrentModel,
-    pub(super) user: SessionUser,
-    pub(super) job_news: JobNews,
-    pub(super) subagents: Subagents,
-    pub(super) host_urls: HostUrlsLink,
-    pub(super) eval_executors: EvalExecutorsLink,
-    pub(super) jobs: SessionJobs,
-    pub(super) own_files: SessionFolder,
-    pub(super) stream_rules: SessionRules,
-    pub(super) plans: SessionPlans,
-    pub(super) kernels: SessionKernels,
-    pub(super) shell_session: ShellSession,
-    pub(super) cell_calls: CellCalls,
-    pub(super) nested: NestedBook,
-    /// The extensions of before, if there were some.
-    pub(super) extensions: Option<SessionExtensions>,
-    /// What keeps its changes: opened with the session, if undo is on.
-    pub(super) undo: Option<Arc<SessionCheckpoints>>,
-}
-
-/// The project of a session, and its lists of resources.
-pub(super) struct Project {
-    pub(super) folders: ProjectFolders,
-    /// Its trusted files; `None` where it is not trusted.
-    pub(super) trusted: Option<Arc<StartingFiles>>,
-    /// Changes since it was trusted: files, or its folder itself.
-    pub(super) changed: Vec<PathBuf>,
-    pub(super) resources: ResourceLists,
-}
 
 /// A gate that asks the extensions, too.
 pub(crate) fn with_extensions(gate: HookGate, extensions: Option<&SessionExtensions>) -> HookGate {
@@ -146,14 +61,86 @@ fn prompt_history(settings: &Settings, is_stored: bool, agent_dir: &AgentDir) ->
     (is_on && is_stored).then(|| HistoryFile::of_agent_dir(agent_dir.path()))
 }
 
+/// The servers of mcp.json, where it was read anew, else those of before. Servers whose configuration is as it was stay as they are.
+fn mcp_session(
+    carried: &mut CarriedOver,
+    options: &SessionOptions,
+    made: &Surroundings,
+) -> Option<Arc<McpSession>> {
+    let mcp = carried.mcp.take();
+    let Some(config) = carried.mcp_config.take() else { return mcp };
+    if let Some(mcp) = mcp.filter(|mcp| *mcp.config() == config) {
+        return Some(mcp);
+    }
+    let services = &carried.services;
+    let context = ServerContext {
+        cwd: carried.cwd.clone(),
+        folders: options.additional_directories.clone(),
+        variables: options.environment.clone(),
+        child_environment: Arc::clone(&made.child_environment),
+        launcher: services.launcher.clone(),
+        tasks: services.tasks.clone(),
+        http: Arc::clone(services.mcp_servers.http()),
+        network: Arc::clone(&made.network),
+        log: services.program_logs.at(carried.agent_dir.path().join(MCP_LOG)),
+        agent_dir: carried.agent_dir.clone(),
+        auth: Some(carried.auth.clone()),
+        memory: services.memory.clone(),
+    };
+    McpSession::new(config, &context, made.outputs.clone(), &services.mcp_servers, options.mcp_on_demand)
+}
+
+/// The shell hooks, where they were read anew, else those of before.
+fn shell_hooks(
+    carried: &mut CarriedOver,
+    options: &SessionOptions,
+    settings: &Settings,
+    made: &Surroundings,
+) -> Option<Arc<SessionHooks>> {
+    let Some(set) = carried.hook_set.take() else { return carried.hooks.take() };
+    SessionHooks::of(
+        set,
+        HookSurroundings {
+            processes: &carried.processes,
+            shell: made.shell_path.clone(),
+            env: &made.child_environment,
+            sandbox: carried.sandbox.as_deref().map(|sandbox| (sandbox, &made.environment)),
+            settings: settings.shell_hooks.as_ref(),
+            facts: HookFacts {
+                session_id: carried.session_id.clone(),
+                transcript_path: carried.session_file.clone(),
+                cwd: carried.cwd.clone(),
+            },
+            of_subagent: options.subagent.is_some(),
+        },
+    )
+}
+
 /// A session's surroundings, as its options and settings have them.
 pub(super) fn build_context(
-    carried_over: CarriedOver,
+    mut carried: CarriedOver,
     options: &SessionOptions,
     settings: Settings,
     project: Project,
     mut found: Vec<Diagnostic>,
 ) -> SessionContext {
+    carried.processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
+    let made = Surroundings::of(&carried, options, &settings);
+    carried.mcp = mcp_session(&mut carried, options, &made);
+    carried.hooks = shell_hooks(&mut carried, options, &settings, &made);
+    let sources =
+        ToolSources { carried: &carried, options, settings: &settings, project: &project, made: &made };
+    let SessionToolbox { toolbox: Toolbox { tools, changes, shell, gate }, file_tools } =
+        sources.tools(&mut found);
+    found.extend(eval_problems(&settings, options, &tools));
+    let others: Vec<&str> = file_tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    found.extend(unknown_tools(&options.tools, &tools, &others));
+    let fallbacks = FallbackChain::new(
+        options.fallback_models.as_deref().or(settings.fallback_models.as_deref()).unwrap_or_default(),
+    );
+    let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
+    let home = options.environment.non_empty("HOME").map(str::to_owned);
+    let Surroundings { child_environment, artifacts, outputs, network, selection, defaults, link, .. } = made;
     let CarriedOver {
         services,
         session_id,
@@ -171,9 +158,9 @@ pub(super) fn build_context(
         permissions,
         sandbox,
         mcp,
-        mcp_config,
+        mcp_config: _,
         hooks,
-        hook_set,
+        hook_set: _,
         todos,
         current_model,
         user,
@@ -191,239 +178,10 @@ pub(super) fn build_context(
         nested,
         extensions,
         undo,
-    } = carried_over;
-    let child_environment = services.child_environments.intern(child_environment(&ChildSources {
-        environment: &options.environment,
-        keys: &auth.key_variables(),
-        settings: settings.child_environment.as_ref(),
-        agent_dir: agent_dir.path(),
-        compat: options.compat,
-    }));
-    let artifacts = session_file.as_deref().map(ArtifactFolder::beside);
-    let outputs = match &artifacts {
-        Some(folder) => OutputStorage::from(folder.clone()),
-        None => OutputStorage::from(&*temp_dir(&options.environment)),
-    };
-    let outputs = outputs.limited(services.limits.output_bytes, services.outputs.clone());
-    let network = Arc::new(network(&settings, &options.environment, agent_dir.path()));
-    let mcp = mcp_config.map_or_else(
-        || mcp.clone(),
-        |config| {
-            // Servers whose configuration is as it was stay as they are.
-            if let Some(mcp) = mcp.as_ref().filter(|mcp| *mcp.config() == config) {
-                return Some(Arc::clone(mcp));
-            }
-            let context = ServerContext {
-                cwd: cwd.clone(),
-                folders: options.additional_directories.clone(),
-                variables: options.environment.clone(),
-                child_environment: Arc::clone(&child_environment),
-                launcher: services.launcher.clone(),
-                tasks: services.tasks.clone(),
-                http: Arc::clone(services.mcp_servers.http()),
-                network: Arc::clone(&network),
-                log: services.program_logs.at(agent_dir.path().join(MCP_LOG)),
-                agent_dir: agent_dir.clone(),
-                auth: Some(auth.clone()),
-                memory: services.memory.clone(),
-            };
-            McpSession::new(config, &context, outputs.clone(), &services.mcp_servers, options.mcp_on_demand)
-        },
-    );
-    let temp_dir = temp_dir(&options.environment);
-    let shell_path =
-        settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
-    processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
-    let defaults = default_tools(&settings, options.into());
-    let mut selection = options.tools.clone();
-    selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
-    let is_active: Arc<dyn Fn(&str) -> bool + Send + Sync> = {
-        let (selection, defaults) = (selection.clone(), defaults.clone());
-        Arc::new(move |name| selection.is_active(name, &defaults))
-    };
-    let environment = match &sandbox {
-        Some(sandbox) => sandbox.environment(&child_environment),
-        None => Arc::clone(&child_environment),
-    };
-    let hooks = match hook_set {
-        Some(set) => SessionHooks::of(
-            set,
-            HookSurroundings {
-                processes: &processes,
-                shell: shell_path.clone(),
-                env: &child_environment,
-                sandbox: sandbox.as_deref().map(|sandbox| (sandbox, &environment)),
-                settings: settings.shell_hooks.as_ref(),
-                facts: HookFacts {
-                    session_id: session_id.clone(),
-                    transcript_path: session_file.clone(),
-                    cwd: cwd.clone(),
-                },
-                of_subagent: options.subagent.is_some(),
-            },
-        ),
-        None => hooks,
-    };
-    let file_tool_host = FileToolHost {
-        processes: processes.clone(),
-        shell: shell_path.clone(),
-        env: Arc::clone(&environment),
-        sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
-        outputs: outputs.clone(),
-        undo: undo.clone(),
-    };
-    let link = ContextLink::default();
-    let is_on = |switch: Option<bool>| switch.unwrap_or(false);
-    let async_is_on = async_is_on(&settings, options.async_jobs);
-    let has_jobs = options.ssh.is_none()
-        && (async_is_on
-            || is_on(settings.task.as_ref().and_then(|task| task.background))
-            || is_on(settings.bash.as_ref().and_then(|bash| bash.background)));
-    let mut urls: Vec<Arc<dyn UrlReader>> = vec![
-        McpResources::of(mcp.as_ref()),
-        Arc::new(SubagentResults(subagents.clone())),
-        Arc::new(SubagentHistories(subagents.clone())),
-    ];
-    if has_jobs {
-        urls.push(Arc::new(JobUrls(jobs.clone())));
-    }
-    let language_servers = LanguageServerSources {
-        services: &services,
-        options,
-        settings: &settings,
-        cwd: &cwd,
-        agent_dir: &agent_dir,
-        folders: &project.folders,
-        is_trusted: project.trusted.is_some(),
-        link: &link,
-    };
-    let lsp = language_servers.parts(&mut found);
-    let web = WebSources {
-        session_id: &session_id,
-        settings: settings.web.as_ref(),
-        network: &network,
-        permissions: &permissions,
-        sandbox: sandbox.as_deref(),
-    };
-    let place = HostPlace {
-        agent_dir: &agent_dir,
-        project: project.trusted.is_some().then_some((&project.folders, &*cwd)),
-        environment: &options.environment,
-        sandbox: sandbox.as_ref().map(|sandbox| &**sandbox.policy()),
-    };
-    let remote_hosts = remote_hosts(settings.ssh.as_ref(), &place, &mut found).and_then(|hosts| {
-        RemoteHosts::new(RemoteHostOptions {
-            hosts,
-            host_keys: settings.ssh.as_ref().and_then(|ssh| ssh.host_keys).unwrap_or_default(),
-            connections: services.launcher.group(),
-            commands: processes.clone(),
-            env: Arc::clone(&child_environment),
-            temp_dir: temp_dir.clone(),
-        })
-    });
-    urls.extend(remote_hosts.clone().map(|hosts| Arc::new(SshUrls(hosts)) as Arc<dyn UrlReader>));
-    let Toolbox { mut tools, changes, shell, gate } = (services.tools)(ToolContext {
-        session_id: session_id.clone(),
-        cwd: cwd.clone(),
-        folders: options.additional_directories.clone(),
-        processes: processes.clone(),
-        ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
-        remote_hosts,
-        shell_path,
-        urls: SessionUrls::new(
-            urls.into_iter().chain(resource_urls(&link)).collect(),
-            Some(host_urls.source(CallLimits::of(&settings))),
-        ),
-        jobs: JobsSwitch {
-            is_on: async_is_on,
-            wakes: is_on(settings.task.as_ref().and_then(|task| task.wake_up)),
-        },
-        job_recorder: Arc::new(jobs.clone()),
-        shell_command_prefix: settings.shell_command_prefix.clone(),
-        environment,
-        temp_dir,
-        outputs: outputs.clone(),
-        artifacts: artifacts.clone(),
-        bash: settings.bash.clone(),
-        eval: settings.eval.clone(),
-        kernels: kernels.clone(),
-        shell_session: shell_session.clone(),
-        cell_calls: Arc::new(cell_calls.clone()),
-        cell_executors: eval_executors.for_tool(CallLimits::of(&settings)),
-        is_trusted: project.trusted.is_some(),
-        client_terminal: settings.acp.as_ref().and_then(|acp| acp.client_terminal).unwrap_or(false),
-        background: background.clone(),
-        is_active,
-        home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
-        agent_dir: agent_dir.path().to_owned(),
-        agent_dir_writable: settings.agent_dir_writable.clone().unwrap_or_default(),
-        sandbox: sandbox.as_ref().map(|sandbox| Arc::clone(sandbox.policy())),
-        undo: undo.clone(),
-        journals: (session_file.is_some() && options.ssh.is_none())
-            .then(|| ChangeJournals::of_session(&agent_dir.run_dir(), &session_id)),
-        todos: todos.clone(),
-        own_files: own_files.clone(),
-        plans: Arc::new(plans.clone()),
-        plan_timeout: settings
-            .plan
-            .as_ref()
-            .and_then(|plan| plan.timeout_ms)
-            .filter(|timeout| *timeout > 0)
-            .map(Duration::from_millis),
-        user: Arc::new(user.clone()),
-        ask_timeout: settings
-            .ask
-            .as_ref()
-            .and_then(|ask| ask.timeout_ms)
-            .filter(|timeout| *timeout > 0)
-            .map(Duration::from_millis),
-        syntax_timeout: syntax_timeout(&settings),
-        change_approval: Arc::new(ChangeGate(Arc::clone(&permissions))),
-        is_stored: session_file.is_some(),
-        lsp,
-        web: web.options(),
-        search: SessionSearch {
-            auth: auth.clone(),
-            link: link.clone(),
-            model: current_model.clone(),
-            budget: Arc::clone(&budget),
-            is_replayed: services.providers.player().is_some(),
-        }
-        .options(settings.web_search.as_ref(), &web),
-    });
-    if may_start(options.subagent.as_deref(), settings.task.as_ref()) {
-        tools.push(Arc::new(TaskTool::new(subagents.clone(), settings.task.as_ref())));
-    }
-    if has_jobs {
-        tools.push(Arc::new(WaitTool { jobs: jobs.clone(), news: job_news.clone() }));
-    }
-    if let Some(own) = options.subagent.as_ref().filter(|own| own.of_extension.is_none()) {
-        tools.push(Arc::new(YieldTool { state: Arc::clone(&own.state) }));
-    }
-    // Programs of this machine would work on other files than the tools of another host.
-    let file_tools = match options.ssh {
-        Some(_) => Vec::new(),
-        None => {
-            let place = ToolFilePlace {
-                agent_dir: &agent_dir,
-                project: project.trusted.is_some().then_some(&project.folders),
-                is_built_in: &|name| tools.iter().any(|tool| tool.spec().name == name),
-                host: &file_tool_host,
-            };
-            load_tool_files(&place, &mut found)
-        }
-    };
-    found.extend(eval_problems(&settings, options, &tools));
-    let others: Vec<&str> = file_tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-    found.extend(unknown_tools(&options.tools, &tools, &others));
-    let fallbacks = FallbackChain::new(
-        options.fallback_models.as_deref().or(settings.fallback_models.as_deref()).unwrap_or_default(),
-    );
-    let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
-    let images = services.images.resizing(resizes);
-    let prompt_history = prompt_history(&settings, session_file.is_some(), &agent_dir);
-    let home = options.environment.non_empty("HOME").map(str::to_owned);
+    } = carried;
     SessionContext {
+        images: services.images.resizing(resizes),
+        prompt_history: prompt_history(&settings, session_file.is_some(), &agent_dir),
         services,
         session_id,
         session_file,
@@ -432,7 +190,6 @@ pub(super) fn build_context(
             [cwd.clone(), agent_dir.path().to_owned()].into_iter().chain(home.map(PathBuf::from)),
         ),
         agent_dir,
-        prompt_history,
         environment: options.environment.clone(),
         outputs,
         artifacts,
@@ -484,6 +241,7 @@ pub(super) fn build_context(
             context_files: !options.no_context_files,
             folders: project.folders,
             is_of_cwd: same_folder(&options.cwd, &cwd),
+            is_untrusted: project.is_untrusted,
             trusted_as: project.trusted,
             changed: project.changed,
             lists: project.resources,
@@ -494,7 +252,6 @@ pub(super) fn build_context(
         idle_timeout: http_idle_timeout(&settings),
         deadlines: deadlines(&settings),
         network,
-        images,
         block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
         cache_retention: match options.environment.get("PI_CACHE_RETENTION") {
             Some("long") => CacheRetention::Long,

@@ -13,7 +13,9 @@ mod reconfigure;
 mod remote_hosts;
 mod session_file;
 mod settings_values;
+mod surroundings;
 mod target;
+mod tool_context;
 mod trust_pass;
 
 pub(crate) use agent_extensions::find_agent_extensions;

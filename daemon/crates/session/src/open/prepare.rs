@@ -30,12 +30,13 @@ use agentd_tools::{ChangeJournals, SessionFolder, TakenBack, TodoList};
 
 use super::{
     beginning::UnbegunSession,
-    build_context::{CarriedOver, Project, build_context, open_undo},
+    build_context::{build_context, open_undo},
     error::OpenError,
     initial_choice::{last_background, restored_choice},
     mcp_servers::{McpSources, mcp_config},
     opened_file::{OpenedFile, SessionSource, open_file},
     session_file::origin,
+    surroundings::{CarriedOver, Project},
     target::{SessionFiles, working_directory},
     trust_pass::TrustPass,
 };
@@ -447,7 +448,7 @@ fn project(
 ) -> (Project, Option<StartingFiles>) {
     let (changed, trusted_files) = (changed_files(&trust), trusted_files(&trust));
     let trusted = trusted_files.clone().map(Arc::new);
-    (Project { folders, trusted, changed, resources }, trusted_files)
+    (Project { folders, is_untrusted: !trust.trusted, trusted, changed, resources }, trusted_files)
 }
 
 /// The project's files that trust is for, where it is trusted. Files that a project without any gets later are checked when the session is

@@ -18,11 +18,12 @@ use agentd_protocol::{
 };
 
 use super::{
-    build_context::{CarriedOver, Project, build_context},
+    build_context::build_context,
     error::OpenError,
     initial_choice::{ChoiceSources, InitialChoice},
     mcp_servers::{McpSources, mcp_config},
     prepare::{changed_files, trusted_files, with_overrides},
+    surroundings::{CarriedOver, Project},
 };
 use crate::{
     context::SessionContext,
@@ -187,7 +188,8 @@ impl Reread {
             undo: context.undo.clone(),
         };
         let trusted = trusted_files.clone().map(Arc::new);
-        let project = Project { folders, trusted, changed, resources };
+        let is_untrusted = !is_trusted && context.prompt.is_untrusted;
+        let project = Project { folders, is_untrusted, trusted, changed, resources };
         let chosen_fallbacks = context.fallbacks.chosen();
         let removed_model = context.removed_model.clone();
         let mut context = build_context(carried_over, options, settings, project, found);
@@ -290,6 +292,7 @@ fn remade(
     };
     let project = Project {
         folders: context.prompt.folders.clone(),
+        is_untrusted: context.prompt.is_untrusted,
         trusted: context.prompt.trusted_as.clone(),
         changed: context.prompt.changed.clone(),
         resources: context.prompt.lists.clone(),
