@@ -351,7 +351,7 @@ mod tests {
             ("ast_edit", nothing.clone(), serde_json::json!({"preview": files(["seen", "only"])})),
             ("lsp", serde_json::json!({"apply": false}), files(["not", "made"])),
             ("lsp", nothing.clone(), files(["renamed", "before"])),
-            ("other", nothing.clone(), files(["an", "other's"])),
+            ("other", nothing, files(["an", "other's"])),
         ] {
             let start = serde_json::json!({"type": "tool_execution_start", "toolCallId": "1", "toolName": tool, "args": args});
             let result = serde_json::json!({"content": [], "details": details});
