@@ -38,6 +38,12 @@ pub(crate) fn started(model: &MockServer, script: &Value) -> (Home, Daemon) {
     (home, daemon)
 }
 
+/// The script of a host with two commands: one that says something to the session in the user's name, and `nothing`.
+pub(crate) fn says_to_the_session(command: &str, text: &str) -> Value {
+    let call = json!(["session.sendUserMessage", {"content": text, "options": {}}]);
+    json!({"commands": {command: {"calls": [call]}, "nothing": {}}})
+}
+
 /// What the host was told, of one type. The host may be writing: a line without its end is none yet.
 pub(crate) fn told(home: &Home, kind: &str) -> Vec<Value> {
     let log = fs::read_to_string(home.root().join(LOG)).unwrap_or_default();

@@ -7,6 +7,7 @@ use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, binaries::workspace, 
 use serde_json::{Value, json};
 
 use crate::{
+    extensions::{extension, says_to_the_session},
     mcp::call,
     support::{assert_says, ended, text},
 };
@@ -70,6 +71,25 @@ fn a_command_of_an_extension_is_a_prompt_that_ends_with_it() {
         assert!(done.stdout.contains("QUIETLY"), "{done:?}");
     }
     assert!(model.requests().is_empty(), "the model is not asked");
+}
+
+#[test]
+fn a_prompt_ends_with_the_run_that_a_command_began() {
+    let model = MockServer::start([]);
+    let home = Home::with_model(&model);
+    extension(&home, "test", &says_to_the_session("go", "Go on."));
+    for shared in [false, true] {
+        let _service = shared.then(|| Service::start(&home, &[]));
+        model.push(Reply::stream(sse::answer("Gone on.")));
+        let done = ctl::run(&home, &["prompt", "/go"]);
+        assert_eq!(
+            (done.code, done.stdout.as_str(), done.stderr.as_str()),
+            (0, "Gone on.\n", ""),
+            "{done:?}"
+        );
+        let done = ctl::run(&home, &["prompt", "/nothing"]);
+        assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (0, "", ""), "{done:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use agentd_e2e::{Gate, Home, MockServer, Reply, sse};
 use serde_json::json;
 
 use super::editor::{Editor, able};
+use crate::extensions::{extension, says_to_the_session};
 
 /// PROMPT-001: the text comes in order, in one message, before the answer; tokens are told.
 #[test]
@@ -107,6 +108,23 @@ fn prompts_wait_for_each_other_and_each_has_its_own_answer() {
     assert_eq!(editor.text(), "First");
     assert_eq!(editor.reply(second)["result"]["stopReason"], "max_tokens");
     assert_eq!(editor.text(), "FirstSecond");
+}
+
+/// A command of an extension is a turn that ends with it, and with the run that it begins.
+#[test]
+fn a_command_of_an_extension_is_a_turn() {
+    let server = MockServer::start([]);
+    let home = Home::with_model(&server);
+    extension(&home, "test", &says_to_the_session("go", "Go on."));
+    let mut editor = Editor::ready(&home, &[], &json!({}));
+    let session = editor.new_session(&home);
+    server.push(Reply::stream(sse::answer("Gone on.")));
+    assert_eq!(editor.turn(&session, "/go"), "end_turn");
+    assert_eq!(editor.text(), "Gone on.", "the run is over, too");
+    assert_eq!(editor.turn(&session, "/nothing"), "end_turn");
+    server.push(Reply::stream(sse::answer(" Again.")));
+    assert_eq!(editor.turn(&session, "Again."), "end_turn");
+    assert_eq!(editor.text(), "Gone on. Again.");
 }
 
 #[test]

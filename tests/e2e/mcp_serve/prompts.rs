@@ -6,6 +6,7 @@ use agentd_e2e::{DEADLINE, Gate, Home, MockServer, Reply, processes, sse};
 use serde_json::{Value, json};
 
 use super::agent::Agent;
+use crate::extensions::{extension, says_to_the_session};
 
 fn bash(command: &str) -> Reply {
     Reply::stream(sse::calls(&[("call_1", "bash", json!({"command": command}))]))
@@ -63,6 +64,17 @@ fn an_answer_comes_with_its_session_which_goes_on() {
     let said: Vec<&str> = messages.iter().filter_map(|message| message["content"].as_str()).collect();
     assert_eq!(said[said.len() - 3..], ["Count.", "One two.", "Go on."]);
     assert!(agent.progress().is_empty());
+}
+
+/// A command of an extension is work that ends with it, and with the run that it begins.
+#[test]
+fn a_command_of_an_extension_is_a_prompt() {
+    let (_server, home) = with([Reply::stream(sse::answer("Gone on."))]);
+    extension(&home, "test", &says_to_the_session("go", "Go on."));
+    let mut agent = Agent::ready(&home, &[], &json!({}));
+    assert_eq!(agent.tool("prompt", &json!({"prompt": "/go"}))["answer"], "Gone on.");
+    let nothing = agent.call("tools/call", json!({"name": "prompt", "arguments": {"prompt": "/nothing"}}));
+    assert_eq!(nothing["structuredContent"]["turns"], 0, "{nothing}");
 }
 
 /// The session is that of a file: another process goes on in it, without being told its folder.

@@ -27,7 +27,10 @@ use super::{
 use crate::{
     exit::{Exit, Fault, Signals},
     output::{Output, OutputChunk},
-    rpc::{Abort, CallError, Client, EventLine, Hello, Prompt, RegisterTools, SetPermissions, ToolResponse},
+    rpc::{
+        Abort, CallError, Client, EventLine, GetState, Hello, Prompt, RegisterTools, SetPermissions,
+        ToolResponse,
+    },
     shared_daemon::client_info,
 };
 
@@ -147,7 +150,8 @@ impl Conversation {
         let accepted = client.call::<Prompt>(prompt);
         let abort = client.call::<Abort>(&NoParams {});
         let stop_timer = tokio::time::sleep(Duration::MAX);
-        tokio::pin!(accepted, abort, stop_timer);
+        let at_work = client.call::<GetState>(&NoParams {});
+        tokio::pin!(accepted, abort, at_work, stop_timer);
         let chunks = self.chunks.clone();
         let mut state = PromptState::SUBMITTED;
         let mut view = PromptView::new(request, followed.as_deref(), &self.totals);
@@ -166,6 +170,9 @@ impl Conversation {
                 error = self.output.broken() => Err(broken(&error)),
                 answer = &mut accepted, if state.awaits_acceptance() => {
                     answer.map(|accepted| Some(PromptInput::of(&accepted))).map_err(Into::into)
+                }
+                answer = &mut at_work, if state.asks_for_work() => {
+                    answer.map(|state| Some(PromptInput::AtWork(state.is_streaming))).map_err(Into::into)
                 }
                 answer = &mut abort, if state.awaits_abort() => {
                     answer.map(|_| Some(PromptInput::AbortAnswered)).map_err(Into::into)

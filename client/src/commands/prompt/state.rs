@@ -14,17 +14,6 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) struct PromptState {
     phase: RunPhase,
     stop: StopProgress,
-    /// Since the prompt was sent.
-    run: SeenRun,
-}
-
-/// The run that events have told of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SeenRun {
-    None,
-    UnderWay,
-    /// It was over before the prompt was answered.
-    Over,
 }
 
 /// The progress of the run.
@@ -34,8 +23,10 @@ enum RunPhase {
     Submitted,
     /// The prompt is accepted; its run goes on.
     Running,
-    /// An extension took the prompt. It may have begun a run, which is worth waiting for.
+    /// An extension took the prompt, and may have begun a run, which is worth waiting for: the session is asked whether it is at work.
     Handled,
+    /// An extension took the prompt, and nothing is under way.
+    Done,
     /// The run is over; only output is left to write.
     Settled,
 }
@@ -62,8 +53,8 @@ pub(super) enum PromptInput {
     Accepted,
     /// The daemon gave the prompt to an extension, which is done with it.
     Handled,
-    /// A run began.
-    RunBegan,
+    /// The session is at work after that, or is not.
+    AtWork(bool),
     /// The daemon answered `abort`.
     AbortAnswered,
     /// The run is over.
@@ -91,12 +82,11 @@ pub(super) enum Transition {
 
 impl PromptState {
     /// A prompt that is sent.
-    pub(super) const SUBMITTED: Self =
-        Self { phase: RunPhase::Submitted, stop: StopProgress::NotRequested, run: SeenRun::None };
+    pub(super) const SUBMITTED: Self = Self { phase: RunPhase::Submitted, stop: StopProgress::NotRequested };
 
     /// The state after an input.
     pub(super) fn next(self, input: PromptInput) -> Transition {
-        let Self { phase, stop, run } = self;
+        let Self { phase, stop } = self;
         let next = match (input, stop) {
             (PromptInput::Signal(exit), StopProgress::NotRequested) => {
                 Self { stop: StopProgress::Requested(exit), ..self }
@@ -112,22 +102,22 @@ impl PromptState {
                 Self { stop: StopProgress::Done(exit), ..self }
             }
             (PromptInput::Accepted, _) if phase == RunPhase::Submitted => {
-                let is_over = run == SeenRun::Over;
-                Self { phase: if is_over { RunPhase::Settled } else { RunPhase::Running }, ..self }
+                Self { phase: RunPhase::Running, ..self }
             }
             (PromptInput::Handled, _) if phase == RunPhase::Submitted => {
                 Self { phase: RunPhase::Handled, ..self }
             }
-            (PromptInput::RunBegan, _) => Self { run: SeenRun::UnderWay, ..self },
-            // An extension that has the prompt may have begun it: the answer to the prompt follows.
-            (PromptInput::Settled, _) if phase == RunPhase::Submitted && run == SeenRun::UnderWay => {
-                Self { run: SeenRun::Over, ..self }
+            (PromptInput::AtWork(at_work), _) if phase == RunPhase::Handled => {
+                Self { phase: if at_work { RunPhase::Running } else { RunPhase::Done }, ..self }
             }
+            // A run of the prompt begins after its answer: this is one that an extension began while it had the prompt.
+            (PromptInput::Settled, _) if matches!(phase, RunPhase::Submitted | RunPhase::Handled) => self,
             (PromptInput::Settled, _) => Self { phase: RunPhase::Settled, ..self },
             (
                 PromptInput::StopTimeout
                 | PromptInput::Accepted
                 | PromptInput::Handled
+                | PromptInput::AtWork(_)
                 | PromptInput::AbortAnswered,
                 _,
             ) => self,
@@ -153,14 +143,18 @@ impl PromptState {
     /// Whether no event is worth waiting for. After an abort, and after a prompt that an extension took, those that are there already still
     /// count.
     pub(super) fn is_over(self, events_wait: bool) -> bool {
-        let is_idle = self.is_handled() && self.run != SeenRun::UnderWay;
         self.phase == RunPhase::Settled
-            || (is_idle || matches!(self.stop, StopProgress::Done(_))) && !events_wait
+            || (self.is_done() || matches!(self.stop, StopProgress::Done(_))) && !events_wait
     }
 
-    /// Whether an extension took the prompt, and no run that it began came to its end after that.
-    pub(super) fn is_handled(self) -> bool {
+    /// Whether it is to be asked if the session is at work.
+    pub(super) fn asks_for_work(self) -> bool {
         self.phase == RunPhase::Handled
+    }
+
+    /// Whether an extension took the prompt, and began no run that had to be waited for.
+    pub(super) fn is_done(self) -> bool {
+        self.phase == RunPhase::Done
     }
 
     /// The exit of the signal that stopped the run.
@@ -175,7 +169,7 @@ impl PromptState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use PromptInput::{AbortAnswered, Accepted, Handled, RunBegan, Settled, Signal, StopTimeout};
+    use PromptInput::{AbortAnswered, Accepted, AtWork, Handled, Settled, Signal, StopTimeout};
 
     /// The state after some inputs.
     fn after(inputs: &[PromptInput]) -> PromptState {
@@ -200,20 +194,13 @@ mod tests {
     #[test]
     fn what_an_extension_took_is_over_with_the_runs_that_it_began() {
         let handled = after(&[Handled]);
-        assert!(handled.is_handled() && handled.is_over(false));
-        assert!(!handled.is_over(true), "events before the answer may tell of a run");
-        let with_run = after(&[RunBegan, Handled]);
-        assert_eq!(with_run, after(&[Handled, RunBegan]));
-        assert!(!with_run.is_over(false) && after(&[RunBegan, Handled, Settled]).is_over(true));
-        assert!(after(&[RunBegan, Settled, Handled]).is_over(false));
-        let again = after(&[RunBegan, Settled, RunBegan, Handled]);
-        assert!(!again.is_over(false));
-    }
-
-    #[test]
-    fn a_run_may_be_over_before_the_answer_to_its_prompt() {
-        assert!(!after(&[RunBegan, Settled]).is_over(false));
-        assert!(after(&[RunBegan, Settled, Accepted]).is_over(true));
+        assert!(handled.asks_for_work() && !handled.is_over(false));
+        let done = after(&[Handled, AtWork(false)]);
+        assert!(done.is_done() && done.is_over(false) && !done.is_over(true));
+        let running = after(&[Handled, AtWork(true)]);
+        assert_eq!(running, after(&[Accepted]));
+        // A run that was over before.
+        assert_eq!(after(&[Settled, Handled, Settled, AtWork(false)]), done);
     }
 
     #[test]

@@ -170,8 +170,7 @@ impl PromptView {
             self.unwritten.add([OutputChunk::Err(shown.into_bytes())]);
         }
         let event = match (&self.text, line.kind.as_str()) {
-            (Some(_), _)
-            | (None, "agent_start" | "agent_settled" | "permission_decision" | "extension_error") => {
+            (Some(_), _) | (None, "agent_settled" | "permission_decision" | "extension_error") => {
                 line.event()
             }
             (None, kind) if PromptTotals::counts(kind) => line.event(),
@@ -187,11 +186,7 @@ impl PromptView {
         if let Some(Event::ExtensionError(failed)) = &event {
             self.command_failed |= failed.event == "command";
         }
-        let input = match &event {
-            Some(Event::AgentStart(_)) => Some(PromptInput::RunBegan),
-            Some(Event::AgentSettled(_)) => Some(PromptInput::Settled),
-            _ => None,
-        };
+        let input = matches!(event, Some(Event::AgentSettled(_))).then_some(PromptInput::Settled);
         match (&mut self.text, event) {
             (None, _) => self.unwritten.add([OutputChunk::Out((line.text + "\n").into_bytes())]),
             (Some(text), Some(event)) => {
@@ -282,10 +277,10 @@ impl PromptView {
         match state.stopped_by() {
             Some(exit) => PromptExit { exit, message: Some("agentctl: stopped.".into()) },
             // The error was told of when it came.
-            None if state.is_handled() && self.command_failed => {
+            None if state.is_done() && self.command_failed => {
                 PromptExit { exit: Exit::Failed, message: None }
             }
-            None if state.is_handled() && last_answer.is_none() => PromptExit::answered(),
+            None if state.is_done() && last_answer.is_none() => PromptExit::answered(),
             None => {
                 let PromptExit { exit, message } =
                     PromptProgram::Agentctl.after_run(last_answer).unless_denied(&self.denied);

@@ -139,6 +139,7 @@ impl Agent {
             DaemonCall::Commands { session } => self.commands_known(&session, answer, effects),
             DaemonCall::Tools { session } => self.tools_known(&session, answer, effects),
             DaemonCall::Entries { session } => self.entries_known(&session, answer, effects),
+            DaemonCall::AtWork { session } => self.work_known(&session, answer, effects),
             DaemonCall::Stats { session, ends_turn } => {
                 self.stats_known(&session, answer, effects);
                 if ends_turn {

@@ -5,7 +5,7 @@ use agentd_protocol::{
     command::{Accepted, Disposition, NoParams},
     error::ErrorCode,
     message::StopReason,
-    session::SessionStats,
+    session::{SessionState, SessionStats},
 };
 use serde_json::json;
 
@@ -74,7 +74,11 @@ impl Agent {
                 turn.is_accepted = true;
                 turn.own.taken(taken, session.last_queued.clone());
             }
-            Ok(Accepted { disposition: Disposition::Handled, .. }) => self.end_turn(id, effects),
+            // Where that was a command of an extension that has begun a run, the turn is over with the run.
+            Ok(Accepted { disposition: Disposition::Handled, .. }) => {
+                let call = DaemonCall::AtWork { session: id.to_owned() };
+                self.ask(call, "get_state", Some(id), &NoParams {}, effects);
+            }
             Err(error) => {
                 if let Some(turn) = session.turn.take() {
                     match turn.is_cancelled {
@@ -84,6 +88,15 @@ impl Agent {
                 }
                 self.next_prompt(id, effects);
             }
+        }
+    }
+
+    /// The session's state after an extension took the prompt.
+    pub(super) fn work_known(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {
+        let is_at_work = data::<SessionState>(answer).is_ok_and(|state| state.is_streaming);
+        match self.sessions.get_mut(id).and_then(|session| session.turn.as_mut()) {
+            Some(turn) if is_at_work => turn.is_accepted = true,
+            _ => self.end_turn(id, effects),
         }
     }
 

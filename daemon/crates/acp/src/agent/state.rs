@@ -232,6 +232,10 @@ pub(super) enum DaemonCall {
     Prompt {
         session: String,
     },
+    /// The state of a session after an extension took the prompt.
+    AtWork {
+        session: String,
+    },
     Close {
         session: String,
         request: RequestId,

@@ -227,6 +227,7 @@ impl Server {
             DaemonCall::Find { session, errand } => self.found(session, errand, answer, effects),
             DaemonCall::Open(opening) => self.opened(*opening, answer, effects),
             DaemonCall::Prompt { session } => self.prompt_taken(&session, answer, effects),
+            DaemonCall::AtWork { session } => self.work_known(&session, answer, effects),
             DaemonCall::Attach { session } => self.attached(&session, answer, effects),
             DaemonCall::SteerLook { caller, session, message } => {
                 self.steer_looked(caller, session, message, answer, effects);

@@ -9,6 +9,7 @@ use agentd_protocol::{
         SessionParams,
     },
     error::ErrorCode,
+    session::SessionState,
 };
 use agentd_translator::{Answer, rpc::quoted};
 
@@ -142,7 +143,11 @@ impl Server {
     pub(super) fn prompt_taken(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {
         let Some(work) = self.working.get_mut(id) else { return };
         match data::<Accepted>(answer) {
-            Ok(Accepted { disposition: Disposition::Handled, .. }) => self.finish(id, effects),
+            // Where that was a command of an extension that has begun a run, the work is over with the run.
+            Ok(Accepted { disposition: Disposition::Handled, .. }) => {
+                let call = DaemonCall::AtWork { session: id.to_owned() };
+                self.ask(call, "get_state", Some(id), &NoParams {}, effects);
+            }
             Ok(Accepted { disposition: Disposition::Started | Disposition::Queued, .. }) => {
                 work.is_accepted = true;
             }
@@ -157,6 +162,15 @@ impl Server {
                     }
                 }
             }
+        }
+    }
+
+    /// The session's state after an extension took the prompt.
+    pub(super) fn work_known(&mut self, id: &str, answer: Answer<'_>, effects: &mut Effects) {
+        let is_at_work = data::<SessionState>(answer).is_ok_and(|state| state.is_streaming);
+        match self.working.get_mut(id) {
+            Some(work) if is_at_work => work.is_accepted = true,
+            _ => self.finish(id, effects),
         }
     }
 

@@ -168,6 +168,10 @@ pub(super) enum DaemonCall {
     Prompt {
         session: String,
     },
+    /// The state of a session after an extension took the prompt.
+    AtWork {
+        session: String,
+    },
     /// Joining a session anew, of which events were lost.
     Attach {
         session: String,
@@ -218,7 +222,9 @@ impl DaemonCall {
             | Self::Entries { caller, .. }
             | Self::OpenToRead { caller, .. }
             | Self::List { caller } => Some(caller),
-            Self::Hello | Self::Prompt { .. } | Self::Attach { .. } | Self::Quiet => None,
+            Self::Hello | Self::Prompt { .. } | Self::AtWork { .. } | Self::Attach { .. } | Self::Quiet => {
+                None
+            }
         }
     }
 }
