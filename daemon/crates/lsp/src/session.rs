@@ -245,6 +245,7 @@ impl SessionServers {
             env: self.place.environment.to_vec(),
             sandbox: self.place.sandbox.clone(),
             tells_status: target.server.tells_status,
+            log_when_read: target.server.log_when_read,
             init_options: target.server.init_options.clone(),
             settings: match &target.server.settings {
                 Value::Object(settings) => Value::Object(settings.clone()),

@@ -22,6 +22,9 @@ pub(crate) struct KnownServer {
     pub(crate) checks_project: bool,
     /// Whether it tells by `experimental/serverStatus` when it has read the project, and answers nothing useful before.
     pub(crate) tells_status: bool,
+    /// What its log says once it knows the files of the project, such as a part of a sentence: before, it answers from those that it was given.
+    /// Empty for one without such a message.
+    pub(crate) log_when_read: &'static str,
     /// Options of `initialize`, as JSON.
     pub(crate) init_options: &'static str,
     /// Answers for `workspace/configuration`, as JSON.
@@ -41,6 +44,7 @@ const PLAIN: KnownServer = KnownServer {
     is_linter: false,
     checks_project: false,
     tells_status: false,
+    log_when_read: "",
     init_options: "",
     settings: "",
 };
@@ -65,6 +69,9 @@ const PYRIGHT: &str = r#"{"python": {"analysis": {"diagnosticMode": "openFilesOn
 /// Without a second compiler that answers from single files while the first one reads the project: it would find a part of the uses of a
 /// symbol, and a rename would change no more.
 const VTSLS: &str = r#"{"typescript": {"tsserver": {"useSyntaxServer": "never"}}, "javascript": {"tsserver": {"useSyntaxServer": "never"}}}"#;
+
+/// `Found 2 source files`, `No source files found.`
+const PYRIGHT_HAS_READ: &str = "source file";
 
 /// All of them.
 pub(crate) const SERVERS: &[KnownServer] = &[
@@ -126,6 +133,7 @@ pub(crate) const SERVERS: &[KnownServer] = &[
         file_types: &[".py", ".pyi"],
         root_markers: PYTHON,
         settings: PYRIGHT,
+        log_when_read: PYRIGHT_HAS_READ,
         ..PLAIN
     },
     KnownServer {
@@ -136,6 +144,7 @@ pub(crate) const SERVERS: &[KnownServer] = &[
         file_types: &[".py", ".pyi"],
         root_markers: PYTHON,
         settings: PYRIGHT,
+        log_when_read: PYRIGHT_HAS_READ,
         ..PLAIN
     },
     KnownServer {

@@ -64,6 +64,8 @@ pub(crate) struct LaunchPlan {
     pub(crate) sandbox: Option<Arc<SandboxPolicy>>,
     /// Whether it tells when it has read the project.
     pub(crate) tells_status: bool,
+    /// What its log says once it knows the files of the project; empty for one without such a message.
+    pub(crate) log_when_read: &'static str,
     pub(crate) init_options: Value,
     pub(crate) settings: Value,
     /// Reads the files that the server is given.
@@ -114,7 +116,11 @@ pub(crate) async fn start(plan: LaunchPlan) -> Result<Arc<Client>, String> {
         encoding: Mutex::new(Encoding::default()),
         settings: plan.settings.clone(),
         host: Arc::clone(&plan.host),
-        state: Mutex::new(ServerState { is_loading: plan.tells_status, ..ServerState::default() }),
+        state: Mutex::new(ServerState {
+            is_loading: plan.tells_status,
+            log_when_read: Some(plan.log_when_read).filter(|text| !text.is_empty()),
+            ..ServerState::default()
+        }),
         news: watch::Sender::new(0),
         edits: Mutex::default(),
         commands: AsyncMutex::new(()),

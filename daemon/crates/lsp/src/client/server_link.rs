@@ -67,9 +67,14 @@ pub(super) struct ServerState {
     pub(super) dropped: u64,
     /// Whether it has told that it has not read the project yet, or is about to tell.
     pub(super) is_loading: bool,
+    /// What its log is to say once it knows the files of the project.
+    pub(super) log_when_read: Option<&'static str>,
     /// What it says is wrong with the project or itself.
     pub(super) complaint: Option<String>,
 }
+
+/// How long a message of a server's log is waited for, which comes only where the log has its usual level.
+const LISTING: Duration = Duration::from_secs(10);
 
 /// Work of which the progress is kept.
 pub(super) const MAX_PROGRESS: usize = 64;
@@ -227,7 +232,19 @@ impl ServerLink {
     /// Whether it works on something that it tells the progress of, or has not read the project yet.
     pub(crate) fn is_busy(&self) -> bool {
         let state = self.state();
-        state.is_loading || !state.progress.is_empty()
+        state.is_loading || !state.progress.is_empty() || self.listing_time(&state).is_some()
+    }
+
+    /// How long it may take at most until it counts as idle, where only the list of files is missing.
+    pub(crate) fn lists_for(&self) -> Option<Duration> {
+        let state = self.state();
+        let is_listing_only = !state.is_loading && state.progress.is_empty();
+        self.listing_time(&state).filter(|_| is_listing_only)
+    }
+
+    fn listing_time(&self, state: &ServerState) -> Option<Duration> {
+        let left = LISTING.saturating_sub(self.age());
+        state.log_when_read.map(|_| left).filter(|left| !left.is_zero())
     }
 
     /// Changes with everything that it says.
