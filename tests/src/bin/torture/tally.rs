@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fs,
-    path::Path,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -82,6 +81,15 @@ impl Tally {
     }
 }
 
+/// Whether a process runs. One that has ended stays in `/proc` until its parent takes notice: with the daemon gone that is the machine's first
+/// process, which may take its time when much else is at work.
+fn runs(id: u32) -> bool {
+    let about = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    // Behind the name, which may have brackets of its own.
+    let state = about.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
 /// Ends the daemon; returns its exit status, and what is wrong with its end.
 pub(crate) fn end_daemon(service: Service) -> (String, Vec<String>) {
     let below = descendants(service.id());
@@ -99,8 +107,10 @@ pub(crate) fn end_daemon(service: Service) -> (String, Vec<String>) {
     if let Some(line) = ended.stderr.lines().find(|line| line.contains("panicked")) {
         wrong.push(format!("the log of the daemon: {line}"));
     }
-    for id in below.into_iter().filter(|id| Path::new(&format!("/proc/{id}")).exists()) {
-        wrong.push(format!("process {id} outlived the daemon"));
+    for id in below.into_iter().filter(|id| runs(*id)) {
+        let command = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        wrong.push(format!("process {id} outlived the daemon: {command}"));
     }
     (ended.status.to_string(), wrong)
 }
