@@ -78,9 +78,8 @@ fn notified(client: &ServerLink, method: &str, params: &Value, log: &ProgramLogS
             let level = usize::try_from(level).ok().and_then(|level| LEVELS.get(level.checked_sub(1)?));
             let text = params.get("message").cloned().unwrap_or_default();
             log.message(level.unwrap_or(&"info"), None, &text);
-            let awaited = &mut client.state().log_when_read;
             let text = text.as_str().unwrap_or_default();
-            if awaited.take_if(|awaited| text.contains(*awaited)).is_none() {
+            if !client.has_read(|awaited| text.contains(awaited)) {
                 // It says nothing of files.
                 return;
             }

@@ -44,6 +44,9 @@ const INPUT_CLOSED_WAIT: Duration = Duration::from_millis(500);
 /// Time to end after SIGTERM.
 const TERMINATE_WAIT: Duration = Duration::from_secs(2);
 
+/// How long the message of a server's log that it has read the project is waited for: it comes only where the log has its usual level.
+const LOG_WAIT: Duration = Duration::from_secs(10);
+
 /// Time to read what a server has written before its end.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(500);
 
@@ -117,7 +120,7 @@ pub(crate) async fn start(plan: LaunchPlan) -> Result<Arc<Client>, String> {
         settings: plan.settings.clone(),
         host: Arc::clone(&plan.host),
         state: Mutex::new(ServerState {
-            is_loading: plan.tells_status,
+            is_loading: plan.tells_status || !plan.log_when_read.is_empty(),
             log_when_read: Some(plan.log_when_read).filter(|text| !text.is_empty()),
             ..ServerState::default()
         }),
@@ -163,6 +166,15 @@ pub(crate) async fn start(plan: LaunchPlan) -> Result<Arc<Client>, String> {
             gone.cancel();
         }
     });
+    if !plan.log_when_read.is_empty() {
+        let (link, over) = (Arc::clone(&link), over.clone());
+        plan.tasks.spawn(async move {
+            let is_running = timeout(LOG_WAIT, over.cancelled()).await.is_err();
+            if is_running && link.has_read(|_| true) {
+                link.tell();
+            }
+        });
+    }
     match initialize(&client, &plan).await {
         Ok(()) => Ok(client),
         Err(error) => {

@@ -73,9 +73,6 @@ pub(super) struct ServerState {
     pub(super) complaint: Option<String>,
 }
 
-/// How long a message of a server's log is waited for, which comes only where the log has its usual level.
-const LISTING: Duration = Duration::from_secs(10);
-
 /// Work of which the progress is kept.
 pub(super) const MAX_PROGRESS: usize = 64;
 
@@ -232,19 +229,18 @@ impl ServerLink {
     /// Whether it works on something that it tells the progress of, or has not read the project yet.
     pub(crate) fn is_busy(&self) -> bool {
         let state = self.state();
-        state.is_loading || !state.progress.is_empty() || self.listing_time(&state).is_some()
+        state.is_loading || !state.progress.is_empty()
     }
 
-    /// How long it may take at most until it counts as idle, where only the list of files is missing.
-    pub(crate) fn lists_for(&self) -> Option<Duration> {
-        let state = self.state();
-        let is_listing_only = !state.is_loading && state.progress.is_empty();
-        self.listing_time(&state).filter(|_| is_listing_only)
-    }
-
-    fn listing_time(&self, state: &ServerState) -> Option<Duration> {
-        let left = LISTING.saturating_sub(self.age());
-        state.log_when_read.map(|_| left).filter(|left| !left.is_zero())
+    /// Ends the waiting for the message of the log that the project is read, if that is waited for and `is_it` says that it came. Returns whether it
+    /// ended the waiting.
+    pub(super) fn has_read(&self, is_it: impl FnOnce(&str) -> bool) -> bool {
+        let mut state = self.state();
+        let is_over = state.log_when_read.take_if(|awaited| is_it(awaited)).is_some();
+        if is_over {
+            state.is_loading = false;
+        }
+        is_over
     }
 
     /// Changes with everything that it says.

@@ -308,11 +308,7 @@ impl Call<'_> {
         let until = Instant::now() + self.left().mul_f64(0.75);
         let reading = async {
             loop {
-                let wait = match client.lists_for() {
-                    Some(listing) => listing,
-                    None if client.is_busy() => READING,
-                    None => FIRST_WORD.saturating_sub(client.age()),
-                };
+                let wait = if client.is_busy() { READING } else { FIRST_WORD.saturating_sub(client.age()) };
                 if client.ended().is_some() || wait.is_zero() {
                     return;
                 }
