@@ -85,3 +85,37 @@ debian_program() {
     return 3
   fi
 }
+
+# debian_folder NAME SUITE PACKAGE...: unpacks packages of another suite of Debian, with all that they depend on, in $packages/NAME/root.
+# Nothing of it is installed; `debian_command` runs its programs. apt checks the signatures with the keys of the machine.
+debian_folder() {
+  local name=$1 suite=$2 folder=$packages/$1 site options log status=0
+  shift 2
+  [ "$(cat "$folder/.filled" 2>/dev/null)" = "$suite $*" ] && return
+  site=$(apt-get indextargets --format '$(SITE)' 2>/dev/null | grep -m1 '/debian$') || return 3
+  rm -rf "$folder"
+  mkdir -p "$folder"/{lists,archives}/partial "$folder/root"
+  : >"$folder/status"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $site $suite main" >"$folder/sources.list"
+  options=(-qq -o "Dir::State::lists=$folder/lists" -o "Dir::State::status=$folder/status" -o "Dir::Cache=$folder"
+    -o "Dir::Cache::archives=archives" -o "Dir::Etc::sourcelist=$folder/sources.list" -o "Dir::Etc::sourceparts=/dev/null"
+    -o APT::Sandbox::User=)
+  log=$(mktemp)
+  { apt-get "${options[@]}" update &&
+    apt-get "${options[@]}" install -y --no-install-recommends --download-only "$@"; } >"$log" 2>&1 || status=$?
+  if [ "$status" -ne 0 ]; then cat "$log" >&2; fi
+  rm -f "$log"
+  [ "$status" -eq 0 ] || return 3
+  for archive in "$folder"/archives/*.deb; do dpkg -x "$archive" "$folder/root" || return; done
+  rm -rf "$folder/archives" "$folder/lists" "$folder"/*.bin
+  echo "$suite $*" >"$folder/.filled"
+}
+
+# debian_command NAME PROGRAM: makes $packages/NAME/bin/PROGRAM, which runs the program with the libraries that it was built for.
+debian_command() {
+  local folder=$packages/$1 root=$packages/$1/root
+  mkdir -p "$folder/bin"
+  printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" "$@"\n' \
+    "$root/usr/lib64/ld-linux-x86-64.so.2" "$root/usr/lib/x86_64-linux-gnu" "$root/usr/bin/$2" >"$folder/bin/$2"
+  chmod +x "$folder/bin/$2"
+}

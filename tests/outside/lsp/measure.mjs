@@ -4,7 +4,7 @@
 //   . tests/outside/packages.sh; AGENTD_BIN_DIR=target/release AGENTD_OUTSIDE_PACKAGES=target/outside node tests/outside/lsp/measure.mjs
 
 import { execFileSync } from "node:child_process";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 
 import { agentd, home, packages } from "../node/support.mjs";
@@ -30,6 +30,16 @@ const projects = {
     files: { "compile_flags.txt": "-xc\n", "main.c": "int add(int a, int b) { return a + b; }\nint main(void) { return add(1, 2); }\n" },
     path: "main.c", old: "int b)", new: "int b, int c)",
   },
+  "rust-analyzer": {
+    server: /rust-analyzer/,
+    files: { "Cargo.toml": "[package]\nname = \"story\"\nedition = \"2021\"\n", "src/lib.rs": "pub mod sums;\n\npub fn three() -> i32 {\n    sums::add(1, 2)\n}\n", "src/sums.rs": "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n" },
+    path: "src/sums.rs", old: "b: i32)", new: "b: i32, _c: i32)",
+  },
+  "gopls": {
+    server: /gopls/,
+    files: { "go.mod": "module story\n\ngo 1.20\n", "sums/sums.go": "package sums\n\nfunc Add(a, b int) int { return a + b }\n", "main.go": "package main\n\nimport \"story/sums\"\n\nfunc main() { println(sums.Add(1, 2)) }\n" },
+    path: "sums/sums.go", old: "a, b int)", new: "a, b, c int)",
+  },
 };
 
 /// All processes whose command line fits, with their memory in MB (what is shared is divided).
@@ -52,7 +62,10 @@ async function measure(name, { server, files, path, old, new: changed }, enabled
   const cleanups = [];
   const place = home({ after: (cleanup) => cleanups.push(cleanup) }, { lsp: { enabled, diagnosticsWaitMs: 10000 } });
   const env = { ...process.env, ...place.env, PATH: `${programs}${delimiter}${process.env.PATH}` };
-  for (const [file, text] of Object.entries(files)) writeFileSync(join(place.project, file), text);
+  for (const [file, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(place.project, file)), { recursive: true });
+    writeFileSync(join(place.project, file), text);
+  }
   const prompt = (calls) => {
     const steps = [
       ...calls.map((call, index) => ({ when: { results: index }, emit: [{ toolCall: { id: `c${index}`, ...call } }] })),

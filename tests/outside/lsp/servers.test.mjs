@@ -129,7 +129,7 @@ test("clangd", (t) => story(t, {
   uses: [/lib\.h:1:5: int add/, /main\.c:2:25: int main/],
 }));
 
-test("rust-analyzer", { skip: !process.env.AGENTD_LSP_RUST_ANALYZER && "rust-analyzer is not there" }, (t) => story(t, {
+test("rust-analyzer", (t) => story(t, {
   server: "rust-analyzer",
   files: {
     "Cargo.toml": "[package]\nname = \"story\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
@@ -143,7 +143,7 @@ test("rust-analyzer", { skip: !process.env.AGENTD_LSP_RUST_ANALYZER && "rust-ana
   defined: { file: "src/sums.rs", line: 1 },
 }));
 
-test("gopls", { skip: !process.env.AGENTD_LSP_GOPLS && "gopls is not there" }, (t) => story(t, {
+test("gopls", (t) => story(t, {
   server: "gopls",
   files: {
     "go.mod": "module story\n\ngo 1.20\n",
@@ -154,4 +154,5 @@ test("gopls", { skip: !process.env.AGENTD_LSP_GOPLS && "gopls is not there" }, (
   broken: /New diagnostics of gopls:[^]*main\.go:5:\d+: error\[\w+\]: not enough arguments/,
   rename: { file: "main.go", line: 5, symbol: "Add", to: "Total", files: ["main.go", "sums/sums.go"] },
   uses: [/sums\/sums\.go:3:6: func Add/, /main\.go:5:28: func main/],
+  defined: { file: "sums/sums.go", line: 3 },
 }));

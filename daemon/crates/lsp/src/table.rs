@@ -62,6 +62,10 @@ const ELIXIR: &[&str] = &[".ex", ".exs", ".heex"];
 const RUST_ANALYZER: &str = r#"{"cargo": {"targetDir": true}}"#;
 const RUST_ANALYZER_SECTION: &str = r#"{"rust-analyzer": {"cargo": {"targetDir": true}}}"#;
 
+/// Without the second that it waits by default for more keys to be typed.
+const GOPLS: &str = r#"{"diagnosticsDelay": "0s"}"#;
+const GOPLS_SECTION: &str = r#"{"gopls": {"diagnosticsDelay": "0s"}}"#;
+
 /// The settings that pyright and its kin ask for.
 const PYRIGHT: &str = r#"{"python": {"analysis": {"diagnosticMode": "openFilesOnly", "autoSearchPaths": true}},
     "basedpyright": {"analysis": {"diagnosticMode": "openFilesOnly", "autoSearchPaths": true}}}"#;
@@ -162,6 +166,8 @@ pub(crate) const SERVERS: &[KnownServer] = &[
         file_types: &[".go", "go.mod", "go.work"],
         root_markers: &["go.work", "go.mod"],
         checks_project: true,
+        init_options: GOPLS,
+        settings: GOPLS_SECTION,
         ..PLAIN
     },
     KnownServer {
