@@ -71,6 +71,9 @@ pub struct SetTodosParams {
 pub struct Todos {
     /// The list as it counts from now on: where no task is worked on, the first pending one is.
     pub phases: Vec<TodoPhase>,
+    /// The same under the name that `get_state` and omp's clients have for it.
+    #[serde(rename = "todoPhases")]
+    pub todo_phases: Vec<TodoPhase>,
 }
 
 /// The agent has stopped, and tasks of its list are open.

@@ -144,8 +144,11 @@ fn clients_set_the_list_and_it_goes_where_the_branch_goes() {
     let back = daemon.done(json!({"type": "get_tree"}))["leafId"].as_str().expect("an id").to_owned();
     let task = |content: &str, status: &str| json!({"content": content, "status": status});
     let set = json!([{"name": "Mine", "tasks": [task("three", "completed"), task("four", "pending")]}]);
-    daemon.send(&json!({"type": "set_todos", "phases": set}));
+    daemon.send(&json!({"id": "s", "type": "set_todos", "phases": set}));
     let entry = daemon.event("entry_appended")["entry"].clone();
+    let told = daemon.until("the answer", |line| line["id"] == "s")["data"].clone();
+    assert_eq!(told["todoPhases"][0]["tasks"][1]["status"], "in_progress");
+    assert_eq!(told["phases"], told["todoPhases"]);
     assert_eq!(
         (&entry["customType"], &entry["data"]["phases"][0]["name"]),
         (&json!("agentd.todos"), &json!("Mine"))

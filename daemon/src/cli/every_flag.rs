@@ -134,6 +134,7 @@ const EFFECTS: &[EffectRow] = &[
 const WITHOUT_EFFECT: &[&[&str]] = &[
     &["--theme", "dark"],
     &["--no-themes"],
+    &["--no-title"],
     &["--use-theme", "dark"],
     &["--tui-mode", "full"],
     &["--verbose"],

@@ -132,6 +132,7 @@ pub(super) const FLAGS: &[FlagRow] = &[
     FlagRow { names: &["--usage"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--theme"], field: None, on_open: NotOfSession, on_empty: Some(Value) },
     FlagRow { names: &["--no-themes"], field: None, on_open: NotOfSession, on_empty: None },
+    FlagRow { names: &["--no-title"], field: None, on_open: NotOfSession, on_empty: None },
     FlagRow { names: &["--use-theme"], field: None, on_open: NotOfSession, on_empty: Some(Value) },
     FlagRow { names: &["--tui-mode"], field: None, on_open: NotOfSession, on_empty: Some(Value) },
     FlagRow { names: &["--verbose"], field: None, on_open: NotOfSession, on_empty: None },

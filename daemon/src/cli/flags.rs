@@ -366,11 +366,11 @@ impl Flags {
             }
             "-ne" | "--no-extensions" => self.resources.no_extensions = true,
             "--offline" => self.offline = true,
-            // Flags of pi without a meaning here; clients pass them.
+            // Flags of pi and omp without a meaning here; clients pass them.
             "--theme" | "--use-theme" | "--tui-mode" => {
                 value()?;
             }
-            "--no-themes" | "--verbose" => {}
+            "--no-themes" | "--no-title" | "--verbose" => {}
             other => return Err(format!("Error: {}", unknown(other))),
         }
         Ok(())

@@ -99,8 +99,8 @@ Daemon
 --on-eof and --ready are for --stdio, --shared for --stdio, acp and mcp serve, --cumulative-updates for --stdio and --mode json, and so are the flags above
 Daemon, which -p takes too.
 
-Accepted for clients of pi, without effect: --theme <path>, --use-theme <name>, --tui-mode <mode>, --no-themes,
---verbose; --offline sets PI_OFFLINE=1 for what tools start, and no missing packages are installed.
+Accepted for clients of pi and omp, without effect: --theme <path>, --use-theme <name>, --tui-mode <mode>, --no-themes,
+--no-title, --verbose; --offline sets PI_OFFLINE=1 for what tools start, and no missing packages are installed.
 
 Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, auth.json and sessions/;
 PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG sets what is logged to stderr.

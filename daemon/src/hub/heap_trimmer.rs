@@ -55,17 +55,17 @@ fn malloc_trim() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn malloc_trim() {}
 
-/// Makes all threads allocate from one arena. glibc reserves 64 MiB of address space for each thread, used or not, which leaves
-/// little where address space is limited. For `main`, before there are other threads.
+/// Makes all threads allocate from at most `count` arenas. By default glibc makes eight for each core, one by one for threads as they come:
+/// each keeps what its threads have freed, and reserves 64 MiB of address space, used or not. For `main`, before there are other threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "there is no safe way to tell the C library")]
-pub fn share_one_arena() {
+pub fn limit_arenas(count: u8) {
     // SAFETY: it sets a number of the allocator, under its own lock.
-    if unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) } == 0 {
-        tracing::warn!("the allocator does not keep to one arena");
+    if unsafe { libc::mallopt(libc::M_ARENA_MAX, count.into()) } == 0 {
+        tracing::warn!("the allocator does not keep to {count} arenas");
     }
 }
 
 /// Other allocators do not reserve an arena for each thread.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn share_one_arena() {}
+pub fn limit_arenas(_count: u8) {}

@@ -16,7 +16,7 @@ mod watch_broker;
 
 pub use daemon_context::{ConnectionCount, ConnectionStats, DaemonContext};
 pub use fair_scheduler::FairScheduler;
-pub use heap_trimmer::share_one_arena;
+pub use heap_trimmer::limit_arenas;
 pub use resource_limits::ResourceLimits;
 pub use session_registry::{AcquiredSession, ServiceInputs, SessionLookup, SessionRegistry};
 pub use session_slot::{ClientCount, JoinIntent, LoadedGuard, Opener, SessionSlot};

@@ -112,7 +112,7 @@ impl SubagentSession for RegistrySession {
     }
 
     fn follow(&self) -> Option<Subscriber> {
-        (!self.slot.has_ended()).then(|| self.slot.feed().attach())
+        (!self.slot.has_ended()).then(|| self.slot.feed().attach_for_now())
     }
 
     fn send(&self, command: SessionCommand, reply: Reply) -> BoxFuture<'static, Result<(), Failure>> {

@@ -13,7 +13,7 @@ use agentd_session::OpenError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    hub::{resource_limits, share_one_arena},
+    hub::{limit_arenas, resource_limits},
     limits::{BLOCKING_THREADS, MIN_FILES, RECOMMENDED_FILES, WORKER_THREADS},
     logging::complain,
 };
@@ -26,6 +26,10 @@ const STACKS_PART: u64 = 16;
 
 /// The stack of a thread, in bytes.
 const STACK_BYTES: u64 = 2 << 20;
+
+/// The arenas from which all threads allocate. Threads that wait for files come and go, and an arena of its own for each keeps what they have
+/// freed: a tenth of the memory of a session. With one, the runtime's threads wait for each other.
+const ARENAS: u8 = 2;
 
 /// Pure. How many threads may wait for files, in the address space that the system allows.
 fn blocking_threads(address_space: Option<u64>) -> usize {
@@ -46,9 +50,7 @@ pub(super) enum Workers {
 /// Runs `serving` on a new runtime, and reports its error on stderr. Tasks that still wait then are dropped.
 pub(super) fn run(workers: Workers, serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {
     let address_space = AddressSpace::of_this_process().limit();
-    if address_space.is_some() {
-        share_one_arena();
-    }
+    limit_arenas(if address_space.is_some() { 1 } else { ARENAS });
     let mut builder = match workers {
         Workers::CallingThread => tokio::runtime::Builder::new_current_thread(),
         Workers::Several => tokio::runtime::Builder::new_multi_thread(),

@@ -32,6 +32,23 @@ fn the_events_of_a_message_share_an_id_and_plain_clients_see_none() {
     assert!(plain.prompt("Hi.").iter().all(|line| line.get("messageId").is_none()));
 }
 
+/// As omp's Python client starts it.
+#[test]
+fn omps_python_client_sees_no_system_messages() {
+    let server = MockServer::always(Reply::stream(sse::answer("Hello there.")));
+    let home = Home::with_model(&server);
+    let mut daemon =
+        Daemon::start(&home, &["--mode", "rpc", "--no-title", "--ready", "--cumulative-updates"]);
+    let lines = daemon.prompt("Hi.");
+    let roles: Vec<&Value> = lines.iter().map(|line| &line["message"]["role"]).collect();
+    assert!(roles.contains(&&json!("user")) && !roles.contains(&&json!("system")), "{roles:?}");
+    let messages = daemon.done(json!({"type": "get_messages"}))["messages"].clone();
+    let roles: Vec<&Value> =
+        messages.as_array().expect("messages").iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["user", "assistant"]);
+    assert!(lines.iter().any(|line| line["type"] == "prompt_result"), "the end of its prompt");
+}
+
 #[test]
 fn a_client_that_joins_an_answer_is_told_its_id() {
     let gate = Gate::new();

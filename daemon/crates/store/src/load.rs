@@ -19,7 +19,7 @@ use crate::{
     lines::{Content, Ending, Line, LinePosition, each_line},
     migrate,
     object::Object,
-    read_ahead::each_line_ahead,
+    read_ahead::{Ahead, each_line_ahead},
     tree::Taken,
 };
 use agentd_protocol::entry::SESSION_VERSION;
@@ -68,14 +68,26 @@ pub(crate) fn load_file(
     max_line_bytes: usize,
     texts: Option<Arc<FileTexts>>,
 ) -> io::Result<Loaded> {
-    let mut collector = Collector { texts, ..Collector::default() };
-    let sink = &mut |line: Line<'_>| collector.line(line);
+    let mut collector = Collector { texts: texts.clone(), ..Collector::default() };
     let ending = if len < LONG_FILE_BYTES {
-        each_line(reader, max_line_bytes, sink)
+        each_line(reader, max_line_bytes, &mut |line| collector.line(line, Ahead::Unread))
     } else {
-        each_line_ahead(reader, max_line_bytes, sink)
+        let read = |line: Line<'_>| read_entry(line, texts.as_ref());
+        each_line_ahead(reader, max_line_bytes, &read, &mut |line, read| collector.line(line, read))
     };
     Ok(collector.loaded(ending?))
+}
+
+/// The entry of a line of the current version; `None` where it is none.
+fn read_entry(line: Line<'_>, texts: Option<&Arc<FileTexts>>) -> Option<ReadEntry> {
+    let Content::Text(text) = line.content else { return None };
+    let (record, _) = clean(text, &line.place);
+    ReadEntry::of(record, texts.map(|texts| LineInFile { texts, at: place_of(record, text, &line.place) }))
+}
+
+/// The first byte of a record in the file: what was cleaned off before it is part of its line.
+fn place_of(record: &str, line: &str, place: &LinePosition) -> u64 {
+    place.byte + (record.as_ptr().addr() - line.as_ptr().addr()) as u64
 }
 
 /// Makes a header from one that cannot be used, or from none.
@@ -94,7 +106,7 @@ pub(crate) fn salvage(
 }
 
 fn load_by(reader: &mut dyn Read, max_line_bytes: usize, mut collector: Collector<'_>) -> io::Result<Loaded> {
-    let ending = each_line(reader, max_line_bytes, &mut |line| collector.line(line))?;
+    let ending = each_line(reader, max_line_bytes, &mut |line| collector.line(line, Ahead::Unread))?;
     Ok(collector.loaded(ending))
 }
 
@@ -148,7 +160,8 @@ enum State {
 }
 
 impl Collector<'_> {
-    fn line(&mut self, line: Line<'_>) {
+    /// Takes a line, which may have been read ahead.
+    fn line(&mut self, line: Line<'_>, read: Ahead<Option<ReadEntry>>) {
         if let Some(place) = self.broken.take() {
             self.report.note(OddityKind::Broken, place);
         }
@@ -173,22 +186,30 @@ impl Collector<'_> {
             self.report.note(OddityKind::CrLf, place);
         }
         let at = match &text {
-            // What was cleaned off before the record is part of the line.
-            Cow::Borrowed(line) => Some(place.byte + (record.as_ptr().addr() - line.as_ptr().addr()) as u64),
+            Cow::Borrowed(line) => Some(place_of(record, line, &place)),
             Cow::Owned(_) => None,
         };
-        let is_read = self.record(record, place, at);
+        // Ahead, only text is read.
+        let read = if at.is_some() { read } else { Ahead::Unread };
+        let is_read = self.record(record, place, at, read);
         if is_read && at.is_none() {
             self.report.note(OddityKind::NotUtf8, place);
         }
     }
 
     /// Takes the text of a line, which is at the byte `at` of the file where it is there as it is here. Returns whether any of it was read.
-    fn record(&mut self, text: &str, place: LinePosition, at: Option<u64>) -> bool {
+    fn record(
+        &mut self,
+        text: &str,
+        place: LinePosition,
+        at: Option<u64>,
+        read: Ahead<Option<ReadEntry>>,
+    ) -> bool {
         work(text);
         let in_file = self.texts.as_ref().zip(at).map(|(texts, at)| LineInFile { texts, at });
+        let read_now = || ReadEntry::of(text, in_file);
         match &mut self.state {
-            State::Current(tree) => match ReadEntry::of(text, in_file) {
+            State::Current(tree) => match read.unwrap_or_else(read_now) {
                 Some(entry) => {
                     let taken = tree.take(entry);
                     self.taken(taken, place);
@@ -235,7 +256,7 @@ impl Collector<'_> {
             }
             self.report.note(OddityKind::MissingHeader, LinePosition { bytes: 0, ..place });
             self.lacks_header = true;
-            return self.record(text, place, at);
+            return self.record(text, place, at, Ahead::Unread);
         }
         self.state = match header {
             Some(header) if !header.names_version() => State::Unclear(header, place),
@@ -262,7 +283,7 @@ impl Collector<'_> {
         }
         let version = if is_linked { 2 } else { 1 };
         self.state = State::Old(OldFile::new(version, header.clone()));
-        self.record(text, place, at)
+        self.record(text, place, at, Ahead::Unread)
     }
 
     fn taken(&mut self, taken: Taken, place: LinePosition) {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use agentd_protocol::json_text;
+use memchr::memchr;
 
 /// Calls `member` with the name and the text of the value of each member of the object that `text` is; false when it
 /// is no object, or no JSON.
@@ -20,7 +21,7 @@ pub(crate) fn name(raw: &str) -> Cow<'_, str> {
 /// The string that a JSON text is; `None` when it is something else.
 pub(crate) fn string(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
+    if memchr(b'\\', inner.as_bytes()).is_some() {
         agentd_protocol::parse_json(raw).ok().map(Cow::Owned)
     } else {
         Some(Cow::Borrowed(inner))

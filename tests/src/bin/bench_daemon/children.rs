@@ -132,6 +132,19 @@ fn memory(scale: Scale, report: &mut Report) {
     let each =
         |before: u64, after: u64| exact(after.saturating_sub(before)) / exact((many - few) as u64) / 1024.0;
     report.figure("each subagent that waits for its model, private", each(usage[0], usage[1]), "KiB");
+    // What a session of its own takes in the same state, with its client.
+    let mut usage = Vec::new();
+    for count in [few, many - few] {
+        for _ in 0..count {
+            let mut client = session(&home, &service);
+            client.send(&json!({"type": "prompt", "message": "<task> of a session"}));
+            working.push(client);
+        }
+        asked += count;
+        let _ = server.wait_for_requests(asked);
+        usage.push(processes::usage(service.id()).private);
+    }
+    report.figure("each session that waits for its model, private", each(usage[0], usage[1]), "KiB");
     gate.open();
     for client in &mut working {
         client.settled();

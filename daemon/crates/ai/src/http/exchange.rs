@@ -64,7 +64,7 @@ impl HttpExchange {
     ///
     /// # Errors
     /// Fails for anything but an answer with a status of success.
-    pub(crate) async fn send(self, transport: &Transport) -> Result<HttpAnswer, Failure> {
+    pub(crate) async fn send(&self, transport: &Transport) -> Result<HttpAnswer, Failure> {
         let mut sent = 0;
         let mut is_corrected = false;
         loop {
@@ -126,7 +126,8 @@ impl HttpExchange {
         }
         let date = answer.headers.get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         let now = SystemTime::now();
-        let (failure, is_of_time) = answer.into_failure(self.explain).await;
+        // On the heap: all who wait for an answer would have room for it.
+        let (failure, is_of_time) = Box::pin(answer.into_failure(self.explain)).await;
         let date = date.filter(|_| is_of_time && self.sign.is_some());
         let skew = date.and_then(|date| clocks.learn(&self.url, &date, now));
         // An account limit and a transcript that is too long do not pass in a moment, whatever the status.

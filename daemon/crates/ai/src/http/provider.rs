@@ -234,7 +234,7 @@ async fn hook_headers(hook: Option<&ExchangeHook>, request: &mut Request) {
 
 /// Sends a request, which the hooks see before and after.
 async fn send(
-    mut post: HttpExchange,
+    mut post: Box<HttpExchange>,
     hook: Option<&ExchangeHook>,
     transport: &Transport,
     cancel: &CancellationToken,
@@ -265,7 +265,7 @@ fn prepare<A: Adapter>(
     request: &Request,
     stalls: UnboundedSender<Stall>,
     cancel: CancellationToken,
-) -> Result<(HttpExchange, A::Decoder), Failure> {
+) -> Result<(Box<HttpExchange>, A::Decoder), Failure> {
     let OutgoingRequest { url, headers, body, sign } = adapter.outgoing(request)?;
     let network = request.network.iter().flat_map(|network| network.secrets());
     let redactor = Redactor::new(&request.credentials, &url).and(network);
@@ -280,7 +280,8 @@ fn prepare<A: Adapter>(
         definition: Some(Arc::clone(&request.model)),
     };
     let decoder = adapter.decoder(request, server.clone());
-    let post = HttpExchange {
+    // Boxed, since each future on its way would hold it.
+    let post = Box::new(HttpExchange {
         url,
         server,
         headers,
@@ -294,6 +295,6 @@ fn prepare<A: Adapter>(
         about,
         retries: request.retries,
         cancel,
-    };
+    });
     Ok((post, decoder))
 }

@@ -130,10 +130,10 @@ impl Actor {
     /// Takes a message of an extension.
     pub(super) async fn on_extension(&mut self, request: ExtensionRequest) {
         match request {
-            ExtensionRequest::Call(call) => self.on_extension_call(call).await,
+            ExtensionRequest::Call(call) => self.on_extension_call(*call).await,
             ExtensionRequest::Ask(asked) => self.ask_for_extension(*asked),
-            ExtensionRequest::Show(fields) => self.show_for_extension(fields),
-            ExtensionRequest::Failed(failure) => self.tell_extension_failure(failure),
+            ExtensionRequest::Show(fields) => self.show_for_extension(*fields),
+            ExtensionRequest::Failed(failure) => self.tell_extension_failure(*failure),
             ExtensionRequest::ToolsChanged => {
                 self.on_tools_changed().await;
                 Box::pin(self.tell_commands()).await;
@@ -151,7 +151,7 @@ impl Actor {
             ExtensionRequest::LogIn(login) => self.log_in(*login),
             ExtensionRequest::LoginUpdate(update) => self.publish(&Event::from(*update)),
             ExtensionRequest::LoggedIn(provider, counted) => self.on_logged_in(provider, counted).await,
-            ExtensionRequest::ListCommands(reply) => self.list_commands(reply).await,
+            ExtensionRequest::ListCommands(reply) => self.list_commands(*reply).await,
             // Who waits may have left.
             ExtensionRequest::Reached(reached) => drop(reached.send(())),
             ExtensionRequest::BetweenTurns(reached) => self.await_turn_end(reached),

@@ -328,7 +328,7 @@ impl Actor {
         self.tasks.spawn(async move {
             if cancel.run_until_cancelled(started.cancelled()).await.is_some() {
                 // The actor holds the other end while it runs.
-                let _ = requests.send(ExtensionRequest::ListCommands(reply));
+                let _ = requests.send(ExtensionRequest::ListCommands(Box::new(reply)));
             }
         });
     }

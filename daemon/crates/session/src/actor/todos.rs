@@ -28,7 +28,7 @@ impl Actor {
         if let Some(Ok(entry)) = self.journal.tree().leaf().map(agentd_store::Entry::json) {
             self.publish(&EntryAppended { entry }.into());
         }
-        Ok(Todos { phases })
+        Ok(Todos { todo_phases: phases.clone(), phases })
     }
 
     /// Makes the list what the branch says.

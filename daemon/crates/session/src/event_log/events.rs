@@ -112,6 +112,8 @@ pub(super) struct Events {
     parked_at_end: u32,
     /// Bytes of the newest events that are kept for clients that come back.
     replay_bytes: u64,
+    /// Whether a client has ever listened: nobody else can come back.
+    may_be_replayed: bool,
 }
 
 #[derive(Debug)]
@@ -128,7 +130,14 @@ struct Event {
 impl Events {
     pub(super) fn starting_after(last_seq: u64, replay_bytes: u64) -> Self {
         let row = VecDeque::new();
-        Self { row, first_seq: last_seq + 1, total: 0, parked_at_end: 0, replay_bytes }
+        Self {
+            row,
+            first_seq: last_seq + 1,
+            total: 0,
+            parked_at_end: 0,
+            replay_bytes,
+            may_be_replayed: false,
+        }
     }
 
     pub(super) fn last_seq(&self) -> u64 {
@@ -158,6 +167,11 @@ impl Events {
         let parked = std::mem::take(&mut self.parked_at_end);
         self.row.push_back(Event { line, audience, message, start, parked });
         self.trim();
+    }
+
+    /// Keeps what comes from here on for clients that come back.
+    pub(super) fn keep_for_replay(&mut self) {
+        self.may_be_replayed = true;
     }
 
     /// Lets a subscriber stand before the event `seq`, so that it and all later ones are kept; false when it is not there and
@@ -205,7 +219,8 @@ impl Events {
 
     /// Drops what nobody stands before or behind and replay does not keep.
     fn trim(&mut self) {
-        let kept_from = self.total.saturating_sub(self.replay_bytes);
+        let replayed = if self.may_be_replayed { self.replay_bytes } else { 0 };
+        let kept_from = self.total.saturating_sub(replayed);
         while self.row.front().is_some_and(|event| event.parked == 0 && event.start < kept_from) {
             self.row.pop_front();
             self.first_seq += 1;

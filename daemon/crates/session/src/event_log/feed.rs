@@ -174,6 +174,14 @@ impl Feed {
         self.subscriber(id)
     }
 
+    /// The same for one that will not come back to go on from an event: nothing is kept for it once it has left.
+    #[must_use]
+    pub fn attach_for_now(&self) -> Subscriber {
+        let id = next_id();
+        self.lock().attach_for_now(id);
+        self.subscriber(id)
+    }
+
     /// Adds a subscriber, who takes everything after the event `seq`. `None` when some of that is no longer there, or when
     /// there has never been such an event.
     #[must_use]

@@ -63,7 +63,8 @@ pub(crate) struct EventLog {
 
 impl EventLog {
     /// An empty log that numbers its events from `last_seq` + 1, has room while fewer than `capacity` bytes wait for each
-    /// subscriber, and keeps `replay_bytes` of events that everyone has taken. Bytes are counted with each line's LF.
+    /// subscriber, and keeps `replay_bytes` of events that everyone has taken, from the first client on that may come back. Bytes are
+    /// counted with each line's LF.
     #[must_use]
     pub(crate) fn starting_after(last_seq: u64, capacity: usize, replay_bytes: usize) -> Self {
         Self {
@@ -128,13 +129,23 @@ impl EventLog {
 
     /// Adds a subscriber, who takes everything from here on.
     pub(crate) fn attach(&mut self, id: SubscriberId) {
+        self.events.keep_for_replay();
+        self.attach_for_now(id);
+    }
+
+    /// The same for one that will not come back to go on from an event: nothing is kept for it once it has left.
+    pub(crate) fn attach_for_now(&mut self, id: SubscriberId) {
         self.insert(id, self.last_seq() + 1);
     }
 
     /// Adds a subscriber, who takes everything after the event `seq`; false when that is no longer there, or has never been, and
     /// when the session is another one since.
     pub(crate) fn attach_since(&mut self, id: SubscriberId, seq: u64) -> bool {
-        seq >= self.continues_from && self.insert(id, seq.saturating_add(1))
+        let is_there = seq >= self.continues_from && self.insert(id, seq.saturating_add(1));
+        if is_there {
+            self.events.keep_for_replay();
+        }
+        is_there
     }
 
     fn insert(&mut self, id: SubscriberId, next: u64) -> bool {

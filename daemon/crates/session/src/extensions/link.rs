@@ -22,16 +22,16 @@ use crate::{
     ui::{Asker, Dialog, DialogAnswer, Ui},
 };
 
-/// A message of an extension to the actor.
+/// A message of an extension to the actor. Small: each session has room for the first of them.
 pub(crate) enum ExtensionRequest {
     /// A call that it answers.
-    Call(SessionCall),
+    Call(Box<SessionCall>),
     /// A question to the user.
     Ask(Box<(Dialog, SessionCall)>),
     /// Something for the user that needs no answer.
-    Show(Map<String, Value>),
+    Show(Box<Map<String, Value>>),
     /// An extension failed.
-    Failed(ExtensionFailure),
+    Failed(Box<ExtensionFailure>),
     /// The tools of extensions are others now.
     ToolsChanged,
     /// The providers or virtual models of extensions are others now.
@@ -49,7 +49,7 @@ pub(crate) enum ExtensionRequest {
     /// Somebody came who can answer questions, or the last one left.
     PresenceChanged,
     /// A client asked for the commands before they all were there.
-    ListCommands(Reply),
+    ListCommands(Box<Reply>),
     /// All that was sent before is taken.
     Reached(oneshot::Sender<()>),
     /// A host that has ended waits for the end of the turn.
@@ -116,7 +116,7 @@ impl ExtensionSession for ExtensionLink {
         match dialog(&call) {
             // In its turn: notices that came before it are shown before it.
             Some(dialog) => self.send(ExtensionRequest::Ask(Box::new((dialog, call)))),
-            None => self.send(ExtensionRequest::Call(call)),
+            None => self.send(ExtensionRequest::Call(Box::new(call))),
         }
     }
 
@@ -125,11 +125,11 @@ impl ExtensionSession for ExtensionLink {
             // What would draw on a terminal is over at once.
             drop(self.prompts.begin(&self.extensions, "ui.custom", None));
         }
-        self.send(ExtensionRequest::Show(fields));
+        self.send(ExtensionRequest::Show(Box::new(fields)));
     }
 
     fn failed(&self, failure: ExtensionFailure) {
-        self.send(ExtensionRequest::Failed(failure));
+        self.send(ExtensionRequest::Failed(Box::new(failure)));
     }
 
     fn tools_changed(&self) {

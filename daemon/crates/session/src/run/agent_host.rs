@@ -50,7 +50,11 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 
 impl Host for RunHost {
     async fn emit(&mut self, event: Event) -> Result<(), HostError> {
-        let event = self.seen_by_extensions(event).await?;
+        // On the heap where it is needed: every future that emits events would have room for it.
+        let event = match self.context.extensions {
+            Some(_) => Box::pin(self.seen_by_extensions(event)).await?,
+            None => event,
+        };
         if !matches!(event, Event::MessageUpdate(_)) {
             self.take_from_extensions().await;
         }
@@ -103,7 +107,7 @@ impl Host for RunHost {
                     () = self.channels.cancel.cancelled() => Ok(()),
                 }?;
                 if self.rules.is_watching() {
-                    self.match_rules(&update.assistant_message_event).await;
+                    Box::pin(self.match_rules(&update.assistant_message_event)).await;
                 }
                 Ok(())
             }
@@ -144,7 +148,7 @@ impl Host for RunHost {
         let ModelInputs { messages, choice, leaf, tools, context, route_state, .. } = self.snapshot().await?;
         // The declared tools, which may have changed since: a change counts from the next turn.
         let tools = self.tools.clone().unwrap_or(tools);
-        let messages = self.context_of_extensions(messages).await?;
+        let messages = Box::pin(self.context_of_extensions(messages)).await?;
         let chosen = Arc::clone(&choice.model);
         let routed = Box::pin(self.routed(&context, choice, route_state, &messages)).await?;
         let choice = routed.map_err(|message| TurnSetupError::Refused {

@@ -2,6 +2,7 @@
 
 use std::{
     future::pending,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -202,7 +203,9 @@ impl Runner {
         plan.state.begin();
         let isolation = self.isolation.as_ref().filter(|_| plan.isolated);
         let Some(isolation) = isolation else { return self.work_at(plan, plan.options.clone()).await.into() };
-        let begun = plan.cancel.run_until_cancelled(isolation.begin(&plan.options.cwd, &plan.id)).await;
+        // On the heap, as the end of it: subagents without a copy of their own, of which there may be many, need no room for it.
+        let begin = Box::pin(isolation.begin(&plan.options.cwd, &plan.id));
+        let begun = plan.cancel.run_until_cancelled(begin).await;
         let copy = match begun {
             Some(Ok(copy)) => copy,
             Some(Err(error)) => return Outcome::Failed(error).into(),
@@ -220,7 +223,7 @@ impl Runner {
             cancel: &plan.cancel,
             has_succeeded,
         };
-        match isolation.finish(copy, work, folder).await {
+        match Box::pin(isolation.finish(copy, work, folder)).await {
             Ok(merged) => {
                 self.subagents.tell_merge(merged.clone()).await;
                 Worked { outcome, merged: Some(merged), warnings: Vec::new() }
@@ -246,9 +249,9 @@ impl Runner {
             Ok(session) => session,
             Err(error) => return Outcome::Failed(format!("Its session could not be opened: {error}")),
         };
-        let work = self.work_in(plan, &session);
+        let mut work = pin!(self.work_in(plan, &session));
         let outcome = match self.subagents.relay().get() {
-            Some(relay) => relay.during(&plan.id, || session.follow(), work).await,
+            Some(relay) => relay.during(&plan.id, || session.follow(), work.as_mut()).await,
             None => work.await,
         };
         if session.file().is_none() || plan.isolated {

@@ -105,6 +105,7 @@ async fn a_session_that_breaks_down_still_ends_its_feed() {
 #[tokio::test]
 async fn a_reader_that_comes_back_gets_what_it_missed() {
     let feed = Feed::starting_after(7, FeedLimits { replay_bytes: 100, ..small(100) });
+    drop(feed.attach());
     feed.publish([line("a"), line("b")]);
     assert_eq!(feed.last_seq(), 9);
     assert!(feed.attach_since(6).is_none() && feed.attach_since(10).is_none());

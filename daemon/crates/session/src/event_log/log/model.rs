@@ -13,6 +13,7 @@ enum Call {
     Publish { len: usize },
     Reply { who: usize, len: usize },
     Attach,
+    AttachForNow,
     AttachSince { missed: u64 },
     AttachBeyond { by: u64 },
     AttachAside { is_onlooker: bool },
@@ -36,6 +37,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         1 => len.prop_map(|len| Call::StartOver { len }),
         1 => any::<bool>().prop_map(|is_onlooker| Call::AttachAside { is_onlooker }),
         2 => Just(Call::Attach),
+        1 => Just(Call::AttachForNow),
         3 => (0..12_u64).prop_map(|missed| Call::AttachSince { missed }),
         1 => (1..3_u64).prop_map(|by| Call::AttachBeyond { by }),
         8 => (who.clone(), 0..120_usize).prop_map(|(who, max_bytes)| Call::Take { who, max_bytes }),
@@ -144,6 +146,8 @@ struct Pair {
     history: Vec<Bytes>,
     /// Those that say that the session starts over.
     starts_over: Vec<u64>,
+    /// Whether a subscriber has ever been there that may come back.
+    has_been_followed: bool,
     before_first: u64,
     /// The first after which one can go on.
     continues_from: u64,
@@ -166,6 +170,7 @@ impl Pair {
             closed: false,
             history: Vec::new(),
             starts_over: Vec::new(),
+            has_been_followed: false,
             before_first,
             continues_from: before_first,
             kept_from: before_first + 1,
@@ -205,6 +210,12 @@ impl Pair {
             Call::Attach => {
                 self.last_subscriber += 1;
                 self.log.attach(SubscriberId(self.last_subscriber));
+                self.has_been_followed = true;
+                self.attached(self.last_seq());
+            }
+            Call::AttachForNow => {
+                self.last_subscriber += 1;
+                self.log.attach_for_now(SubscriberId(self.last_subscriber));
                 self.attached(self.last_seq());
             }
             Call::AttachSince { missed } => {
@@ -213,6 +224,7 @@ impl Pair {
                 let is_there = seq + 1 >= self.kept_from && seq >= self.continues_from;
                 assert_eq!(self.log.attach_since(SubscriberId(self.last_subscriber), seq), is_there);
                 if is_there {
+                    self.has_been_followed = true;
                     self.attached(seq);
                 }
             }
@@ -358,7 +370,7 @@ impl Pair {
         let (mut replay_from, mut replayed) = (self.last_seq() + 1, 0);
         for line in self.history.iter().rev() {
             replayed += weight(line);
-            if replayed > self.replay_bytes {
+            if replayed > self.replay_bytes || !self.has_been_followed {
                 break;
             }
             replay_from -= 1;

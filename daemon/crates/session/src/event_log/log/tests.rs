@@ -84,6 +84,21 @@ fn room_is_counted_in_bytes_for_each_listener_and_comes_back_as_lines_are_taken(
 }
 
 #[test]
+fn nothing_is_kept_before_a_client_that_may_come_back() {
+    let mut log = EventLog::starting_after(0, 100, 100);
+    log.publish(line("nobody was there"));
+    log.attach_for_now(SubscriberId(1));
+    log.publish(line("one is there"));
+    assert_eq!(log.events.kept().0, 2..3, "it has yet to take it");
+    log.detach(SubscriberId(1));
+    assert_eq!(log.events.kept().0, 3..3);
+    let client = attach(&mut log, 2);
+    log.detach(client);
+    log.publish(line("it may come back"));
+    assert!(log.attach_since(SubscriberId(3), 2));
+}
+
+#[test]
 fn events_stay_within_a_bound_for_those_who_come_back() {
     let mut log = EventLog::starting_after(10, 100, 4);
     assert!(log.attach_since(SubscriberId(1), 10), "nothing was missed");
