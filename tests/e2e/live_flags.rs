@@ -114,6 +114,7 @@ const ELSEWHERE: &[&str] = &[
     "--export",
     "--theme",
     "--no-themes",
+    "--no-title",
     "--use-theme",
     "--tui-mode",
     "--no-mcp",

@@ -195,9 +195,7 @@ fn spec(languages: &[Language]) -> ToolSpec {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use super::*;
 

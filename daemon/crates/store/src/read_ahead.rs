@@ -207,7 +207,7 @@ fn spawn<'scope, R: Send + 'scope>(
 fn fill<T>(reader: &mut (dyn Read + Send), max_bytes: usize, filling: &Filling<T>) -> io::Result<Ending> {
     let hand_over = |batch: Batch<T>| {
         let (ready, slot) = sync_channel(1);
-        // Whoever takes them has panicked when nobody does any more; then it does not matter what becomes of this one.
+        // The caller has panicked when nobody takes them any more; then it does not matter what becomes of this one.
         if filling.in_order.send(slot).is_ok() {
             let _ = filling.tasks.send((batch, ready));
         }
@@ -233,7 +233,7 @@ fn read_batches<T>(tasks: &Mutex<Receiver<Task<T>>>, read: &(dyn Fn(Line<'_>) ->
     }
 }
 
-/// The next one, by whoever is first; `None` after the last.
+/// Takes the next task, which no other thread gets; `None` after the last.
 fn next_task<T>(tasks: &Mutex<Receiver<Task<T>>>) -> Option<Task<T>> {
     tasks.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
