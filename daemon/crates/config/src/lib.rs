@@ -18,6 +18,7 @@ mod models_edit;
 mod paths;
 mod private_file;
 mod private_object;
+mod real_folders;
 pub mod resources;
 pub mod settings;
 mod ssh_hosts;
@@ -37,6 +38,7 @@ pub use paths::{
 };
 pub use private_file::FileLock;
 pub use private_object::{MemberChange, PrivateObject, PrivateObjectError};
+pub use real_folders::real_path;
 pub use resources::ProjectBounds;
 pub use ssh_hosts::{SshHostConfig, SshHostSources, ssh_hosts};
 pub use text_file::{MAX_TEXT_BYTES, TextFileError};

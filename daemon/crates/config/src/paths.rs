@@ -5,9 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_files::AbsentNames;
 use agentd_protocol::{plain_path::without_dots, socket_path::Surroundings};
 
-use crate::Environment;
+use crate::{Environment, real_folders::real_path};
 
 /// The directory that holds a user's settings, models, credentials and sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,9 +177,9 @@ impl ProjectFolders {
     /// The folders of `cwd`, whether they exist or not.
     #[must_use]
     pub fn of(cwd: &Path, agent_dir: &AgentDir) -> Self {
-        let own = canonical(agent_dir.path());
+        let own = real_path(agent_dir.path());
         let folders = [".agentd", ".pi"].map(|name| cwd.join(name));
-        Self(folders.into_iter().filter(|folder| canonical(folder) != own).collect())
+        Self(folders.into_iter().filter(|folder| real_path(folder) != own).collect())
     }
 
     /// The folders, agentd's before pi's, whether they exist or not.
@@ -212,20 +213,21 @@ impl ProjectFolders {
 /// directory is always the user's, and so is the home directory, though it may be a repository.
 #[must_use]
 pub fn is_of_project(file: &Path, cwd: &Path, agent_dir: &AgentDir, environment: &Environment) -> bool {
-    let home = environment.non_empty("HOME").map(|home| canonical(Path::new(home)));
+    let home = environment.non_empty("HOME").map(|home| real_path(Path::new(home)));
     let of_user = |folder: &Path| home.as_deref().is_some_and(|home| home.starts_with(folder));
     let holds = |cwd: &Path, agent_dir: &Path, file: &Path| {
-        let around = cwd.ancestors().filter(|folder| folder.join(".git").exists());
-        let root = [cwd].into_iter().chain(around).filter(|folder| !of_user(&canonical(folder))).last();
+        let around = cwd.ancestors().filter(|folder| has_git(folder) && folder.join(".git").exists());
+        let root = [cwd].into_iter().chain(around).filter(|folder| !of_user(&real_path(folder))).last();
         root.is_some_and(|root| file.starts_with(root)) && !file.starts_with(agent_dir)
     };
     holds(&without_dots(cwd), &without_dots(agent_dir.path()), &without_dots(file))
-        || holds(&canonical(cwd), &canonical(agent_dir.path()), &canonical(file))
+        || holds(&real_path(cwd), &real_path(agent_dir.path()), &real_path(file))
 }
 
-/// The path without symbolic links where it exists, else as it is.
-pub(crate) fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+/// Whether something is at `.git` of a folder, be it a link that leads nowhere. Blocks.
+pub(crate) fn has_git(folder: &Path) -> bool {
+    static GIT: AbsentNames = AbsentNames::new(&[".git"]);
+    GIT.may_be_in(folder) && folder.join(".git").symlink_metadata().is_ok()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::{
     AgentDir, Environment, MemberChange, PrivateObject, PrivateObjectError, ProjectFolders,
     json_file::read_project_json,
-    paths::canonical,
+    real_folders::real_path,
     resources::{Candidate, context_candidates},
     settings::is_told,
 };
@@ -165,7 +165,7 @@ fn since(question: &TrustQuestion<'_>, folder: &Path, files: &StartingFiles) -> 
     let TrustQuestion { cwd, agent_dir, environment, .. } = *question;
     let notes = TrustedFiles::read(agent_dir)?;
     let mut first_sight = Vec::new();
-    if folder != canonical(cwd) {
+    if folder != real_path(cwd) {
         let identity = FolderIdentity::of(folder);
         match notes.of(folder)? {
             Some(then) if then.identity.is_some() => {
@@ -215,7 +215,7 @@ pub fn save_trust(
     note_trusted_files(agent_dir, [(directory, trusted)])?;
     let (path, lock) = (agent_dir.trust_file(), agent_dir.run_dir().join("trust.lock"));
     let object = PrivateObject { path: &path, lock: &lock, timeout: SAVE_TIMEOUT };
-    let key = canonical(directory).display().to_string();
+    let key = real_path(directory).display().to_string();
     let change = vec![MemberChange::Set(vec![key], Value::Bool(trusted.is_some()))];
     object.edit(|_| Ok::<_, PrivateObjectError>((change, ()))).map(|_| ())
 }
@@ -290,7 +290,7 @@ fn project_skills(cwd: &Path, environment: &Environment) -> Option<PathBuf> {
 /// The folders `.agents` that can hold skills of the project: that of the working directory, then those of its ancestors up
 /// to the root of its repository. They need not exist. The one of the home directory is the user's own and none of them.
 pub(crate) fn project_skill_folders(cwd: &Path, environment: &Environment) -> impl Iterator<Item = PathBuf> {
-    let skills = |folder: &Path| canonical(&folder.join("skills"));
+    let skills = |folder: &Path| real_path(&folder.join("skills"));
     let own = environment.non_empty("HOME").map(|home| skills(&Path::new(home).join(".agents")));
     let mut in_repository = true;
     let folders = cwd.ancestors().take_while(move |folder| {

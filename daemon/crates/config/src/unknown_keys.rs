@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     json_edit::{JsonStep, line_of},
-    models::slips,
+    models::{MAX_SLIPS, slips},
 };
 
 /// The limit for keys that are reported one by one: each line is searched in the whole text.
@@ -145,13 +145,19 @@ pub(crate) fn diagnostics(
 }
 
 impl Keys {
-    /// The members of `value`, however deep, that are none of the file's.
-    pub(crate) fn unknown(&self, value: &Map<String, Value>) -> Vec<Unknown> {
+    /// The members of `value`, however deep, that are none of the file's. Names at the top of the file for which `is_no_slip` says so are compared
+    /// with no others.
+    pub(crate) fn unknown(
+        &self,
+        value: &Map<String, Value>,
+        is_no_slip: &dyn Fn(&str) -> bool,
+    ) -> Vec<Unknown> {
         let mut found = Vec::new();
         if !value.is_empty() {
             // The text is part of the program; a test parses it.
             let root = serde_json::from_str(self.0).unwrap_or_default();
-            Search { root: &root }.look(&[&root], value.into_iter(), &mut Vec::new(), &mut found);
+            let search = Search { root: &root, is_no_slip };
+            search.look(&[&root], value.into_iter(), &mut Vec::new(), &mut found);
         }
         found
     }
@@ -161,6 +167,7 @@ impl Keys {
 struct Search<'s> {
     /// The schema of the whole file, which holds what references lead to.
     root: &'s Schema,
+    is_no_slip: &'s dyn Fn(&str) -> bool,
 }
 
 impl<'s> Search<'s> {
@@ -236,12 +243,20 @@ impl<'s> Search<'s> {
 
     fn slip(&self, objects: &[&Members], key: &str, at: &[Segment]) -> Unknown {
         let (before, wanted) = (at.get(..at.len() - 1).unwrap_or_default(), key.to_lowercase());
+        if before.is_empty() && (self.is_no_slip)(key) {
+            return Unknown { steps: at.to_vec(), meant: Vec::new() };
+        }
         let siblings =
             objects.iter().filter_map(|object| object.properties.as_ref()).flat_map(BTreeMap::keys);
         // The marks at both ends keep a name from being found inside of another one.
+        let (marked, letters) = (format!("<{wanted}>"), wanted.chars().count());
         let whole = |name: &str| {
-            let slips = slips(&format!("<{wanted}>"), &format!("<{}>", name.to_lowercase()))?;
-            (name.chars().count().abs_diff(wanted.chars().count()) <= slips).then_some(slips)
+            let longer = name.chars().count().abs_diff(letters);
+            // Most names are too long or too short, which is seen at once.
+            if longer > MAX_SLIPS {
+                return None;
+            }
+            slips(&marked, &format!("<{}>", name.to_lowercase())).filter(|slips| longer <= *slips)
         };
         let mut near: Vec<(usize, String)> = siblings
             .filter_map(|name| {
@@ -251,7 +266,8 @@ impl<'s> Search<'s> {
             .collect();
         if near.is_empty() && before.is_empty() {
             // It may belong into one of the objects.
-            near = self.members().into_iter().filter_map(|(name, last)| Some((whole(last)?, name))).collect();
+            let found = |(outer, last): (&str, &str)| Some((whole(last)?, format!("{outer}.{last}")));
+            near = self.members().filter_map(found).collect();
         }
         near.sort();
         near.dedup();
@@ -261,13 +277,11 @@ impl<'s> Search<'s> {
         Unknown { steps: at.to_vec(), meant }
     }
 
-    /// The members of the objects at the top, in full and by themselves.
-    fn members(&self) -> Vec<(String, &'s str)> {
-        let below = |(outer, schema): (&'s str, &'s Schema)| {
-            let names = self.properties(schema).into_iter().map(|(key, _)| (format!("{outer}.{key}"), key));
-            names.collect::<Vec<_>>()
-        };
-        self.properties(self.root).into_iter().flat_map(below).collect()
+    /// The objects at the top with each of their members.
+    fn members(&self) -> impl Iterator<Item = (&'s str, &'s str)> {
+        self.properties(self.root)
+            .into_iter()
+            .flat_map(|(outer, schema)| self.properties(schema).into_iter().map(move |(key, _)| (outer, key)))
     }
 
     fn properties(&self, schema: &'s Schema) -> Vec<(&'s str, &'s Schema)> {
@@ -297,7 +311,7 @@ mod tests {
     fn check(keys: &Keys, value: Value, expected: &[(&str, &[&str])]) {
         let Value::Object(members) = value else { panic!("no object") };
         let found: Vec<(String, Vec<String>)> =
-            keys.unknown(&members).into_iter().map(|it| (it.name(), it.meant)).collect();
+            keys.unknown(&members, &|_| false).into_iter().map(|it| (it.name(), it.meant)).collect();
         let expected: Vec<(String, Vec<String>)> = expected
             .iter()
             .map(|(name, meant)| ((*name).to_owned(), meant.iter().map(|it| (*it).to_owned()).collect()))
@@ -309,7 +323,7 @@ mod tests {
     fn the_schemas_can_be_read() {
         for keys in [&SETTINGS, &MODELS] {
             let schema: Schema = serde_json::from_str(keys.0).unwrap();
-            assert!(!Search { root: &schema }.properties(&schema).is_empty());
+            assert!(!Search { root: &schema, is_no_slip: &|_| false }.properties(&schema).is_empty());
         }
     }
 
@@ -371,7 +385,7 @@ mod tests {
         let text = format!("{{{}}}", text.trim_end_matches(','));
         let Ok(Value::Object(members)) = serde_json::from_str(&text) else { panic!("no object") };
         let found = diagnostics(
-            SETTINGS.unknown(&members),
+            SETTINGS.unknown(&members, &|_| false),
             DiagnosticKind::Settings,
             DiagnosticLevel::Warning,
             (Path::new("/s"), &text),

@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::stamp::{Stamp, now};
+use agentd_files::{Stamp, stamp::now};
 
 /// Paths at which nothing was.
 #[derive(Debug, Default)]

@@ -6,17 +6,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use agentd_files::{Stamp, stamp::now};
 use agentd_protocol::resources::Diagnostic;
 
 use crate::{
-    absences::Absences,
-    item::Item,
-    place::DiscoveryPlace,
-    provider::NATIVE,
-    providers::PROVIDERS,
-    scan::Scan,
-    stamp::{Stamp, now},
-    switches::Switches,
+    absences::Absences, item::Item, place::DiscoveryPlace, provider::NATIVE, providers::PROVIDERS,
+    scan::Scan, switches::Switches,
 };
 
 /// The scans that are kept: sessions of one project share one.

@@ -25,7 +25,6 @@ mod resources;
 mod rules;
 mod scan;
 mod servers;
-mod stamp;
 mod standing;
 mod switches;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use agentd_config::{AgentDir, Environment, ProjectBounds};
+use agentd_config::{AgentDir, Environment, ProjectBounds, real_path};
 
 /// The folders of a session. All paths are absolute and without symbolic links, where they exist.
 #[derive(Debug, Clone)]
@@ -23,13 +23,13 @@ impl DiscoveryPlace {
     /// The place of a session. Looks at folders; blocks.
     #[must_use]
     pub fn of(cwd: &Path, agent_dir: &AgentDir, environment: &Environment) -> Self {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let (cwd, home) = (real(cwd), environment.non_empty("HOME").map(|home| real(Path::new(home))));
+        let home = environment.non_empty("HOME").map(|home| real_path(Path::new(home)));
+        let cwd = real_path(cwd);
         Self {
             bounds: ProjectBounds::around_real(&cwd, home.as_deref()),
             cwd,
             home,
-            agent_dir: real(agent_dir.path()),
+            agent_dir: real_path(agent_dir.path()),
             environment: environment.clone(),
         }
     }

@@ -14,6 +14,7 @@ use agentd_config::{
         front_matter::{fields, split},
     },
 };
+use agentd_files::Stamp;
 use agentd_protocol::{
     capabilities::{CapabilityKind, CapabilityLevel},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
@@ -21,7 +22,7 @@ use agentd_protocol::{
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use serde_json::{Map, Value};
 
-use crate::{item::Item, place::DiscoveryPlace, provider::Provider, stamp::Stamp, switches::Switches};
+use crate::{item::Item, place::DiscoveryPlace, provider::Provider, switches::Switches};
 
 /// The files that are read in one scan.
 const MAX_FILES: usize = 4000;

@@ -116,7 +116,7 @@ pub(crate) fn build(root: &Path, target_folder: &Path) -> Outcome<PathBuf> {
     Ok(target_folder.join("release"))
 }
 
-/// The flags of the environment, then those that map paths, as `CARGO_ENCODED_RUSTFLAGS` separates them.
+/// The flags of the environment, then those of the repository and those that map paths, as `CARGO_ENCODED_RUSTFLAGS` separates them.
 fn flags(root: &Path) -> Outcome<OsString> {
     let separator = OsStr::new("\u{1f}");
     let mut flags = env::var_os("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
@@ -131,10 +131,13 @@ fn flags(root: &Path) -> Outcome<OsString> {
     let Some(cargo_home) = cargo_home else {
         return fail("neither CARGO_HOME nor HOME is set");
     };
+    // As in .cargo/config.toml, in whose place these flags come.
+    if !flags.is_empty() {
+        flags.push(separator);
+    }
+    flags.push("-Csymbol-mangling-version=v0");
     for (from, to) in [(root, "/agentd"), (cargo_home.as_path(), "/cargo")] {
-        if !flags.is_empty() {
-            flags.push(separator);
-        }
+        flags.push(separator);
         flags.push("--remap-path-prefix=");
         flags.push(from);
         flags.push("=");

@@ -86,7 +86,8 @@ pub(super) fn of(
     if !document.value.is_object() {
         return Err(invalid("expected an object with \"providers\"", line_of(&text, &[])));
     }
-    let unknown = document.value.as_object().map(|members| MODELS.unknown(members)).unwrap_or_default();
+    let unknown =
+        document.value.as_object().map(|members| MODELS.unknown(members, &|_| false)).unwrap_or_default();
     // A key that resembles no known one may be of another version of pi.
     let unread = diagnostics(unknown, KIND, DiagnosticLevel::Info, (path, &text));
     let file: ModelsFile = serde_path_to_error::deserialize(document.value).map_err(|error| {

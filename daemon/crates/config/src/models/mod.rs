@@ -33,7 +33,7 @@ pub use demo::{DEMO_MODEL, DEMO_PROVIDER};
 pub use layers::{ProviderLayer, VIRTUAL_API, virtual_model};
 pub use lookup::ResolvedModel;
 pub use names::ReferenceError;
-pub(crate) use names::slips;
+pub(crate) use names::{MAX_SLIPS, slips};
 pub use provider_config::ProviderConfig;
 pub use reference::resolve_reference;
 pub use registry::ModelRegistry;

@@ -6,7 +6,7 @@ use agentd_protocol::model::ThinkingLevel;
 const LETTERS_PER_SLIP: usize = 5;
 
 /// More slips make another word.
-const MAX_SLIPS: usize = 3;
+pub(crate) const MAX_SLIPS: usize = 3;
 
 /// Longer texts are no names of anything, in letters; they are compared with thousands of names, letter by letter.
 pub(super) const LONGEST: usize = 200;

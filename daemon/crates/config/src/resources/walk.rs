@@ -14,7 +14,7 @@ use ignore::{
 };
 
 use super::resource_file;
-use crate::paths::canonical;
+use crate::real_folders::real_path;
 
 /// The number of files and folders that are looked at for all resources of a kind.
 const MAX_ENTRIES: usize = 20_000;
@@ -74,7 +74,7 @@ impl FolderWalk {
     pub fn files(&mut self, folder: &Path, layout: FolderLayout) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut step = Step { walk: self, layout, rules: IgnoreRules::default(), found: &mut found };
-        let real = canonical(folder);
+        let real = real_path(folder);
         if step.is_new(real.clone()) {
             step.folder(folder, &real, 0);
         }
@@ -112,7 +112,7 @@ impl FolderWalk {
 
     /// Returns whether a file that was named by itself has not been found before.
     pub fn is_new_file(&mut self, file: &Path) -> bool {
-        self.seen.insert(canonical(file))
+        self.seen.insert(real_path(file))
     }
 
     fn warn(&mut self, path: &Path, message: String) {
@@ -138,7 +138,7 @@ impl Step<'_> {
         let finds_skills = matches!(self.layout, FolderLayout::Skills | FolderLayout::SharedSkills);
         let skill = folder.join(SKILL_FILE);
         if finds_skills && skill.is_file() {
-            if self.is_new(canonical(&skill)) {
+            if self.is_new(real_path(&skill)) {
                 self.found.push(skill);
             }
             return;
@@ -204,7 +204,7 @@ impl Step<'_> {
         if self.rules.ignore(path, about.is_dir()) {
             return;
         }
-        let real = if link { canonical(path) } else { real.to_owned() };
+        let real = if link { real_path(path) } else { real.to_owned() };
         if about.is_dir() {
             let enters = self.layout != FolderLayout::Prompts;
             if enters && depth == MAX_DEPTH {

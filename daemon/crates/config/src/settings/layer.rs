@@ -1,6 +1,9 @@
 //! One settings file: read, checked key by key, and brought to today's names.
 
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
 
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
@@ -50,7 +53,7 @@ fn names_guard_rails(text: &str) -> bool {
 }
 
 /// The usable keys of a file, and what to tell the user about the others.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Layer {
     pub(super) values: Map<String, Value>,
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -58,10 +61,23 @@ pub(super) struct Layer {
     pub(super) guard_rails_fault: Option<String>,
 }
 
+/// The user's file as it was read last, by its path and its text: a start needs it several times, and so does each session that is opened.
+static LAST_READ: Mutex<Option<((PathBuf, String), Layer)>> = Mutex::new(None);
+
 impl Layer {
-    /// Reads a file. One that is missing is empty; one that is broken is empty with a warning.
+    /// Reads the user's file. One that is missing is empty; one that is broken is empty with a warning.
     pub(super) fn read(path: &Path) -> Self {
-        Self::of(path, read_json(path))
+        let read = read_json(path);
+        let Ok(Some(document)) = &read else { return Self::of(path, read) };
+        let last = || LAST_READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = &document.text;
+        if let Some((_, layer)) = last().as_ref().filter(|((at, known), _)| at == path && known == text) {
+            return layer.clone();
+        }
+        let key = (path.to_path_buf(), text.clone());
+        let layer = Self::of(path, read);
+        *last() = Some((key, layer.clone()));
+        layer
     }
 
     /// [`Self::read`] for the settings file of a project.
@@ -146,7 +162,8 @@ impl Layer {
 
     /// An unread key is most likely a slip of the pen.
     fn name_unknown(&mut self, path: &Path, text: &str) {
-        let mut unknown = SETTINGS.unknown(&self.values);
+        let is_no_slip = |key: &str| READ_HERE.contains(&key) || is_pi_setting(key);
+        let mut unknown = SETTINGS.unknown(&self.values, &is_no_slip);
         unknown.retain(|key| !(key.is_top() && READ_HERE.contains(&key.name().as_str())));
         let (pi_settings, unknown): (Vec<_>, Vec<_>) =
             unknown.into_iter().partition(|key| key.is_top() && is_pi_setting(&key.name()));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
-use crate::{Environment, paths::canonical};
+use crate::{Environment, real_folders::real_path};
 
 /// A file below the working directory, and the text that one has which starts something.
 const FILES: [(&str, &str); 15] = [
@@ -56,7 +56,7 @@ fn says(path: &Path, text: &str) -> bool {
 
 /// Whether a folder is the home directory, whose files are the user's.
 pub(super) fn is_home(cwd: &Path, environment: &Environment) -> bool {
-    environment.non_empty("HOME").is_some_and(|home| canonical(Path::new(home)) == canonical(cwd))
+    environment.non_empty("HOME").is_some_and(|home| real_path(Path::new(home)) == real_path(cwd))
 }
 
 #[cfg(test)]

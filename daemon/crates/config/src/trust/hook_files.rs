@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{ProjectFolders, json_file::read_project_json, paths::canonical};
+use crate::{ProjectFolders, json_file::read_project_json, real_folders::real_path};
 
 /// The folders of a project folder whose files are run at an event.
 pub(super) const HOOK_FOLDERS: [&str; 2] = ["hooks/pre", "hooks/post"];
@@ -99,14 +99,14 @@ pub(super) fn named_programs(cwd: &Path, folders: &ProjectFolders) -> Vec<PathBu
             }
         }
     }
-    let project = canonical(cwd);
+    let project = real_path(cwd);
     let is_program = |path: &PathBuf| {
         let Ok(about) = path.metadata() else { return false };
         let has_ending =
             path.extension().is_some_and(|ending| ENDINGS.iter().any(|program| ending == *program));
         about.is_file()
             && (has_ending || about.permissions().mode() & 0o111 != 0)
-            && canonical(path).starts_with(&project)
+            && real_path(path).starts_with(&project)
     };
     let words = commands.iter().flat_map(|command| words(command));
     programs.extend(words.map(|word| resolved(&word, cwd)).take(MAX_WORDS));

@@ -14,7 +14,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::hook_files::{HOOK_FOLDERS, TOOLS, named_programs};
-use crate::{Environment, ProjectFolders, json_file::read_project_json, paths::canonical, resolve_path};
+use crate::{
+    Environment, ProjectFolders, json_file::read_project_json, real_folders::real_path, resolve_path,
+};
 
 /// The folders of a project folder whose files are run, and where packages that the project names are installed.
 const FOLDERS: [&str; 6] = ["extensions", "npm/node_modules", "git", HOOK_FOLDERS[0], HOOK_FOLDERS[1], TOOLS];
@@ -44,7 +46,7 @@ pub(super) fn program_files(
     folders: &ProjectFolders,
     environment: &Environment,
 ) -> Vec<(PathBuf, String)> {
-    let project = canonical(cwd);
+    let project = real_path(cwd);
     let mut look = Look { project: &project, hashed: 0, entries: 0 };
     let roots: BTreeSet<PathBuf> = folders
         .each()
@@ -88,7 +90,7 @@ fn named<'a>(
     listed.into_iter().flat_map(move |(base, texts)| {
         let paths = texts.into_iter().filter_map(move |text| {
             let path = resolve_path(&without_pattern(&text)?, &base, environment);
-            canonical(&path).starts_with(project).then_some(path)
+            real_path(&path).starts_with(project).then_some(path)
         });
         paths.collect::<Vec<_>>()
     })
@@ -141,7 +143,7 @@ impl Look<'_> {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too many files"));
         }
         if about.is_symlink() {
-            let real = canonical(path);
+            let real = real_path(path);
             hasher.update(b"link\0");
             hasher.update(real.as_os_str().as_encoded_bytes());
             // What is outside the project is not the project's to change.
@@ -177,7 +179,7 @@ impl Look<'_> {
     }
 
     fn add_folder(&mut self, hasher: &mut Sha256, path: &Path, above: &mut Vec<PathBuf>) -> io::Result<()> {
-        let real = canonical(path);
+        let real = real_path(path);
         hasher.update(b"folder\0");
         // A link that leads to a folder around itself.
         if above.contains(&real) {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::starting::{FolderIdentity, StartingFiles};
 use crate::{
-    AgentDir, MemberChange, PrivateObject, PrivateObjectError, json_file::read_json, paths::canonical,
+    AgentDir, MemberChange, PrivateObject, PrivateObjectError, json_file::read_json, real_folders::real_path,
 };
 
 pub(super) const KIND: DiagnosticKind = DiagnosticKind::Trust;
@@ -105,7 +105,7 @@ fn members(noted: &StartingFiles) -> Map<String, Value> {
 }
 
 fn key(folder: &Path) -> String {
-    canonical(folder).display().to_string()
+    real_path(folder).display().to_string()
 }
 
 /// The decision for a folder.
@@ -130,7 +130,7 @@ pub(super) fn saved_decision(file: &Path, cwd: &Path) -> Result<SavedDecision, D
         return Err(problem.level(DiagnosticLevel::Error).at(file));
     };
     let mut is_in_repository = false;
-    for folder in canonical(cwd).ancestors() {
+    for folder in real_path(cwd).ancestors() {
         let decision = folder.to_str().and_then(|text| decisions.get(text)?.as_bool());
         match decision {
             Some(true) if is_in_repository => return Ok(SavedDecision::Nothing),

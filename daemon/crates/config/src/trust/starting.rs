@@ -21,7 +21,7 @@ use super::{
 use crate::{
     AgentDir, Environment, ProjectFolders,
     json_file::read_project_json,
-    paths::canonical,
+    real_folders::real_path,
     resolve_path,
     resources::{Candidate, context_candidates},
 };
@@ -119,7 +119,7 @@ fn leads_to(real: &Path) -> String {
 fn shell(cwd: &Path, folders: &ProjectFolders, environment: &Environment) -> Option<PathBuf> {
     let settings = read_project_json(&folders.find("settings.json")?).ok()??;
     let path = resolve_path(settings.value.get("shellPath")?.as_str()?, cwd, environment);
-    canonical(&path).starts_with(canonical(cwd)).then_some(path)
+    real_path(&path).starts_with(real_path(cwd)).then_some(path)
 }
 
 /// `None` where there is no file.

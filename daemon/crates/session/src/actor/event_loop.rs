@@ -238,6 +238,7 @@ impl Actor {
         }
     }
 
+    /// What is seldom or once in a run is boxed: this future is made for each message, and is as large as the largest of them.
     pub(super) async fn on_run_message(&mut self, message: RunMessage) {
         match message {
             RunMessage::Publish(line) | RunMessage::BashOutput { event: line } => self.feed.publish([line]),
@@ -289,8 +290,8 @@ impl Actor {
                 let _ = reply.send(self.tools.current(&self.context.tools));
             }
             RunMessage::ToolRequest(request) => request.send(),
-            RunMessage::Accepted => self.on_accepted().await,
-            RunMessage::Refused(failure) => self.on_refused(failure).await,
+            RunMessage::Accepted => Box::pin(self.on_accepted()).await,
+            RunMessage::Refused(failure) => Box::pin(self.on_refused(failure)).await,
             RunMessage::Started(line) => {
                 self.run.begin();
                 self.begin_agent_run();
@@ -304,24 +305,24 @@ impl Actor {
                 self.tell_extensions();
             }
             RunMessage::OmitFailed { which, omitted } => {
-                let result = self.omit_failed(which).await;
+                let result = Box::pin(self.omit_failed(which)).await;
                 let _ = omitted.send(result);
             }
             RunMessage::RulesTold { rules, follow_up, done } => {
-                let result = self.on_rules_told(rules, follow_up).await;
+                let result = Box::pin(self.on_rules_told(rules, follow_up)).await;
                 let _ = done.send(result);
             }
             RunMessage::FallBack { substitute, done } => {
-                let result = self.fall_back(*substitute).await;
+                let result = Box::pin(self.fall_back(*substitute)).await;
                 let _ = done.send(result.map_err(|failure| HostError::NotStored(failure.error)));
             }
             RunMessage::BudgetReached { reached, done } => {
-                self.tell_budget(&reached).await;
+                Box::pin(self.tell_budget(&reached)).await;
                 let _ = done.send(());
             }
             RunMessage::Boundary(message) => Box::pin(self.on_boundary(*message)).await,
             RunMessage::UseTools { names, done } => {
-                if let Err(failure) = self.use_known_tools(&names).await {
+                if let Err(failure) = Box::pin(self.use_known_tools(&names)).await {
                     tracing::error!(error = failure.error, "the tools of an extension could not be recorded");
                 }
                 let _ = done.send(self.tools.current(&self.context.tools));
@@ -335,7 +336,7 @@ impl Actor {
                 };
                 let _ = reply.send(fullness);
             }
-            RunMessage::Compaction(message) => self.on_compaction_message(message).await,
+            RunMessage::Compaction(message) => Box::pin(self.on_compaction_message(message)).await,
             RunMessage::CompactionStarted(line) => {
                 self.compacting.in_run = true;
                 self.tell_extensions();
@@ -349,42 +350,42 @@ impl Actor {
             }
             RunMessage::Compacted(result) => {
                 self.record_unsaid().await;
-                self.on_compacted(*result).await;
+                Box::pin(self.on_compacted(*result)).await;
             }
             RunMessage::BranchLeft(result) => {
                 self.record_unsaid().await;
-                self.on_branch_left(*result).await;
+                Box::pin(self.on_branch_left(*result)).await;
             }
             RunMessage::Pause(pause) => self.run.set_pause(pause),
             RunMessage::InFlight(in_flight) => self.show_in_flight(Some(in_flight)),
             RunMessage::ToolsStopped(calls) => self.on_tools_stopped(calls),
             RunMessage::AllAborted { reply, ended, is_late } => self.on_all_aborted(*reply, ended, is_late),
             RunMessage::Ui(message) => self.on_ui_message(*message),
-            RunMessage::PlanApproved(approval) => self.on_plan_approved(*approval).await,
-            RunMessage::Decided(record) => self.on_decided(*record).await,
+            RunMessage::PlanApproved(approval) => Box::pin(self.on_plan_approved(*approval)).await,
+            RunMessage::Decided(record) => Box::pin(self.on_decided(*record)).await,
             RunMessage::GoOn(yes) => self.on_go_on(yes),
             RunMessage::Deliverable(yes) => self.on_deliverable(yes),
-            RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
-            RunMessage::Expanded(expanded) => self.on_expanded(*expanded).await,
+            RunMessage::Trusted(reconfigured) => Box::pin(self.on_trusted(reconfigured)).await,
+            RunMessage::Expanded(expanded) => Box::pin(self.on_expanded(*expanded)).await,
             RunMessage::TemplateFilled(filled) => Box::pin(self.on_template_filled(*filled)).await,
-            RunMessage::ExtensionsAsked => self.take_extension_requests().await,
-            RunMessage::HooksBegan(context) => self.on_hooks_began(context).await,
+            RunMessage::ExtensionsAsked => Box::pin(self.take_extension_requests()).await,
+            RunMessage::HooksBegan(context) => Box::pin(self.on_hooks_began(context)).await,
             RunMessage::PromptJudged(judged) => {
                 Box::pin(self.on_prompt_judged(*judged)).await;
                 self.show_summary();
             }
             RunMessage::InputSeen(seen) => {
-                self.take_extension_requests().await;
-                self.on_input_seen(*seen).await;
+                Box::pin(self.take_extension_requests()).await;
+                Box::pin(self.on_input_seen(*seen)).await;
             }
             RunMessage::ExtensionsLoaded(loaded) => {
-                self.take_extension_requests().await;
+                Box::pin(self.take_extension_requests()).await;
                 Box::pin(self.on_extensions_loaded(loaded)).await;
             }
             RunMessage::Move(asked) => self.lead_elsewhere(*asked),
             RunMessage::ExtensionsRenewed(reply) => self.on_extensions_renewed(*reply),
             RunMessage::CommandRan(number) => {
-                self.take_extension_requests().await;
+                Box::pin(self.take_extension_requests()).await;
                 if let Some(command) = self.command_runs.take(number) {
                     self.accept(command.request, Disposition::Handled);
                 }
@@ -403,19 +404,19 @@ impl Actor {
             RunMessage::Settled => {
                 self.settling = false;
                 self.record_unsaid().await;
-                self.on_settled().await;
+                Box::pin(self.on_settled()).await;
             }
-            RunMessage::NotStored => self.on_not_stored().await,
-            RunMessage::Broken => self.on_broken().await,
+            RunMessage::NotStored => Box::pin(self.on_not_stored()).await,
+            RunMessage::Broken => Box::pin(self.on_broken()).await,
             RunMessage::CellCall(call) => self.on_cell_call(*call),
-            RunMessage::Job(message) => self.on_job_message(*message).await,
-            RunMessage::Subagent(message) => self.on_subagent_message(*message).await,
-            RunMessage::Checkpoint(checkpoint) => self.on_checkpoint(*checkpoint).await,
+            RunMessage::Job(message) => Box::pin(self.on_job_message(*message)).await,
+            RunMessage::Subagent(message) => Box::pin(self.on_subagent_message(*message)).await,
+            RunMessage::Checkpoint(checkpoint) => Box::pin(self.on_checkpoint(*checkpoint)).await,
             RunMessage::CheckpointsHandled(handled) => {
                 // The client may have left.
                 let _ = handled.send(());
             }
-            RunMessage::BashEnded(end) => self.on_bash_end(*end).await,
+            RunMessage::BashEnded(end) => Box::pin(self.on_bash_end(*end)).await,
         }
         self.show_summary();
     }

@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_files::AbsentNames;
 use agentd_safe_open::{AcceptedOwner, owner_of};
 
-use crate::{AgentDir, Environment, paths::canonical, text_file::read_text};
+use crate::{AgentDir, Environment, paths::has_git, real_folders::real_path, text_file::read_text};
 
 /// Of these, the first that a directory has counts.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
@@ -86,7 +87,7 @@ pub(crate) fn context_candidates(
     let place = CandidateContext::of(agent_dir, cwd, environment);
     let mut found: Vec<Candidate> = Vec::new();
     for path in paths {
-        let real = canonical(&path);
+        let real = real_path(&path);
         // The agent directory can be above the working directory.
         if shadowed.as_ref() == Some(&real) || found.iter().any(|candidate| candidate.real == real) {
             continue;
@@ -114,14 +115,14 @@ impl ProjectBounds {
     /// The project around a working directory. Looks at folders; blocks.
     #[must_use]
     pub fn around(cwd: &Path, environment: &Environment) -> Self {
-        let home = environment.non_empty("HOME").map(|home| canonical(Path::new(home)));
-        Self::around_real(&canonical(cwd), home.as_deref())
+        let home = environment.non_empty("HOME").map(|home| real_path(Path::new(home)));
+        Self::around_real(&real_path(cwd), home.as_deref())
     }
 
     /// The same for a working directory and a home directory without symbolic links.
     #[must_use]
     pub fn around_real(cwd: &Path, home: Option<&Path>) -> Self {
-        let repository = cwd.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok());
+        let repository = cwd.ancestors().find(|folder| has_git(folder));
         // The home directory is no project, though it may be a repository: a link that stays in it can lead to any secret.
         let is_project = |root: &&Path| home.is_none_or(|home| !home.starts_with(root));
         let root = repository.filter(is_project).unwrap_or(cwd).to_path_buf();
@@ -137,12 +138,12 @@ struct CandidateContext {
 
 impl CandidateContext {
     fn of(agent_dir: &AgentDir, cwd: &Path, environment: &Environment) -> Self {
-        Self { bounds: ProjectBounds::around(cwd, environment), agent_dir: canonical(agent_dir.path()) }
+        Self { bounds: ProjectBounds::around(cwd, environment), agent_dir: real_path(agent_dir.path()) }
     }
 
     /// Of a file that is in this folder, where it is not the agent directory's.
     fn standing(&self, path: &Path, real: &Path, folder: &Path) -> Standing {
-        let folder = canonical(folder);
+        let folder = real_path(folder);
         if real.starts_with(&self.agent_dir) && !folder.starts_with(&self.agent_dir) {
             return Standing::Forbidden;
         }
@@ -173,19 +174,23 @@ fn owner(root: &Path, cwd: &Path) -> AcceptedOwner {
 }
 
 fn context_file_of(directory: &Path) -> Option<PathBuf> {
+    static CONTEXT_FILES: AbsentNames = AbsentNames::new(&NAMES);
+    if !CONTEXT_FILES.may_be_in(directory) {
+        return None;
+    }
     NAMES.into_iter().map(|name| directory.join(name)).find(|path| path.is_file())
 }
 
 /// The file of the main repository that the worktree around `cwd` has itself.
 fn shadowed_file(cwd: &Path) -> Option<PathBuf> {
-    let worktree = cwd.ancestors().find(|folder| folder.join(".git").exists())?;
+    let worktree = cwd.ancestors().find(|folder| has_git(folder) && folder.join(".git").exists())?;
     let main = main_repository(worktree)?;
-    let worktree = canonical(worktree);
+    let worktree = real_path(worktree);
     if worktree == main || !worktree.starts_with(&main) {
         return None;
     }
     let (outer, own) = (context_file_of(&main)?, context_file_of(&worktree)?);
-    (outer.file_name() == own.file_name()).then(|| canonical(&outer))
+    (outer.file_name() == own.file_name()).then(|| real_path(&outer))
 }
 
 /// The main repository of a worktree: its `.git` is a file that points into the main one's `.git/worktrees/`.

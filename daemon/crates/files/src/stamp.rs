@@ -13,7 +13,7 @@ const STEP: (i64, i64) = (0, 50_000_000);
 
 /// The state of a file or folder, by which a change is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     modified: (i64, i64),
     changed: (i64, i64),
     length: u64,
@@ -21,8 +21,9 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// The state now, behind links; `None` where there is nothing.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
+    /// The state now, behind links; `None` where there is nothing. Blocks.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
         let about = fs::metadata(path).ok()?;
         Some(Self {
             modified: (about.mtime(), about.mtime_nsec()),
@@ -33,7 +34,8 @@ impl Stamp {
     }
 
     /// Returns whether a later change would show in the stamp, which was taken after `taken`.
-    pub(crate) fn is_old(&self, taken: (i64, i64)) -> bool {
+    #[must_use]
+    pub fn is_old(&self, taken: (i64, i64)) -> bool {
         let (seconds, nanoseconds) = self.changed;
         let later = nanoseconds + STEP.1;
         (seconds + STEP.0 + later / 1_000_000_000, later % 1_000_000_000) < taken
@@ -41,7 +43,8 @@ impl Stamp {
 }
 
 /// The time since the epoch, in seconds and nanoseconds.
-pub(crate) fn now() -> (i64, i64) {
+#[must_use]
+pub fn now() -> (i64, i64) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), i64::from(since.subsec_nanos()))
 }
