@@ -311,7 +311,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-discovery",
-        &["agentd-protocol", "agentd-config", "agentd-safe-open", "agentd-stream-rules"],
+        &["agentd-protocol", "agentd-files", "agentd-config", "agentd-safe-open", "agentd-stream-rules"],
         &["tokio", "reqwest", "rustix", "clap"],
         "files of other tools are read without knowing what becomes of them",
     ),

@@ -121,11 +121,14 @@ fn unsafe_code_is_where_the_page_says() {
 #[test]
 fn build_scripts_stay_at_home() {
     let scripts: Vec<PathBuf> = product().into_iter().filter(|path| path.ends_with("build.rs")).collect();
-    let expected: BTreeSet<PathBuf> =
-        ["config", "extensions"].map(|it| workspace().join(format!("daemon/crates/{it}/build.rs"))).into();
+    let expected: BTreeSet<PathBuf> = ["", "crates/config/", "crates/extensions/"]
+        .map(|it| workspace().join(format!("daemon/{it}build.rs")))
+        .into();
     assert_eq!(BTreeSet::from_iter(scripts.clone()), expected);
     for script in scripts {
+        // The compiler that runs it may be started, to try the linker.
         let text = fs::read_to_string(&script).unwrap();
+        let text = text.replace("Command::new(variable(\"RUSTC\"))", "").replace("process::{Command, ", "");
         for word in ["Command", "http", "TcpStream", "curl"] {
             assert!(!text.contains(word), "{} knows of {word}", script.display());
         }
