@@ -1,9 +1,10 @@
 //! Finds the functions that agentd calls from its start to the end of a first prompt, and writes them to `daemon/start_functions.ld`, by which the
-//! linker puts them side by side:
+//! linker puts them side by side. It needs releases that keep their names. What the compiler puts into its callers depends on what else is built, so
+//! give it that of `cargo build --release`, after `strip = "none"` for agentd in `Cargo.toml`, and that of agentd alone:
 //!
 //! ```sh
 //! cargo rustc --release -p agentd --bin agentd -- -C strip=none
-//! cargo run -p agentd-e2e --bin start_functions -- target/release/agentd
+//! cargo run -p agentd-e2e --bin start_functions -- FOLDER/target/release/agentd target/release/agentd
 //! ```
 //!
 //! `callgrind` sees the calls. In the names, what is different for each version of a dependency and of the compiler is left open; what has become of
@@ -29,22 +30,27 @@ const HEAD: &str = "/* The functions that agentd calls from its start to the end
 const FOOT: &str = "  }\n}\nINSERT BEFORE .text;\n";
 
 fn main() -> ExitCode {
-    let Some(program) = env::args_os().nth(1).map(PathBuf::from) else {
+    let programs: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
+    if programs.is_empty() {
         let _ = writeln!(
             io::stderr(),
-            "The program is missing: a release of agentd that was built with -C strip=none."
+            "The programs are missing: releases of agentd that were built with strip = none."
         );
         return ExitCode::from(2);
-    };
-    let program = program.canonicalize().expect("the program");
-    let at_start = functions(&program, |daemon| {
-        daemon.done(json!({"type": "get_state"}));
-    });
-    let with_prompt = functions(&program, |daemon| {
-        daemon.prompt("Go on.");
-        daemon.done(json!({"type": "get_messages"}));
-    });
-    assert!(at_start.len() > 1_000, "{} functions: the program has no names", at_start.len());
+    }
+    let (mut at_start, mut with_prompt) = (BTreeSet::new(), BTreeSet::new());
+    for program in programs {
+        let program = program.canonicalize().expect("the program");
+        let called = functions(&program, |daemon| {
+            daemon.done(json!({"type": "get_state"}));
+        });
+        assert!(called.len() > 1_000, "{} functions: {} has no names", called.len(), program.display());
+        at_start.extend(called);
+        with_prompt.extend(functions(&program, |daemon| {
+            daemon.prompt("Go on.");
+            daemon.done(json!({"type": "get_messages"}));
+        }));
+    }
     let later: Vec<&String> = with_prompt.difference(&at_start).collect();
     let mut script = HEAD.to_owned();
     for function in at_start.iter().chain(later.iter().copied()) {

@@ -20,19 +20,13 @@ pub(crate) fn todo_entry(phases: &[TodoPhase]) -> EntryBody {
 
 fn todos_in(entry: &Entry) -> Option<Vec<TodoPhase>> {
     match entry.kind() {
-        EntryKind::Message(Role::ToolResult) => {
-            // Most results are those of other tools, and need not be parsed.
-            let message = entry.message()?;
-            if !message.with_text(|text| text.contains("\"todo\"")) {
-                return None;
+        // Most results are those of other tools, and need not be read.
+        EntryKind::Message(Role::ToolResult) if entry.is_todo_result() => match entry.message()?.get()? {
+            Message::ToolResult(result) if result.tool_name == TODO_TOOL && !result.is_error => {
+                phases_of(result.details.as_ref()?)
             }
-            match message.get()? {
-                Message::ToolResult(result) if result.tool_name == TODO_TOOL && !result.is_error => {
-                    phases_of(result.details.as_ref()?)
-                }
-                _ => None,
-            }
-        }
+            _ => None,
+        },
         EntryKind::Custom => match entry.body()? {
             EntryBody::Custom { custom_type, data } if custom_type == TODO_ENTRY => phases_of(&data?),
             _ => None,

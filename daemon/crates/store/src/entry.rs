@@ -131,6 +131,7 @@ pub struct Entry {
     /// The line without its message.
     pub(crate) frame: Frame,
     pub(crate) message: Option<Json<Message>>,
+    pub(crate) is_todo_result: bool,
 }
 
 /// Where a line is in a file that keeps its messages.
@@ -165,11 +166,15 @@ impl Entry {
             }
             _ => None,
         };
-        if let Some((text, ..)) = &message {
-            kind = EntryKind::Message(Role::of(text.as_str()));
+        let mut is_todo_result = false;
+        if let Some((text, members, _)) = &message {
+            let role = Role::of(text.as_str());
+            is_todo_result = role == Role::ToolResult && members.is_of_todo();
+            kind = EntryKind::Message(role);
         }
         let parts = Parts {
             kind,
+            is_todo_result,
             id: Arc::from(&*id),
             parent_id: parent.map(|parent| Arc::from(&*parent)),
             timestamp: timestamp.and_then(|text| range_in(line, text)),
@@ -217,6 +222,12 @@ impl Entry {
     #[must_use]
     pub fn message(&self) -> Option<&Json<Message>> {
         self.message.as_ref()
+    }
+
+    /// Returns whether it is a result of the tool `todo`, in which a session has its list of tasks. Its message need not be read for that.
+    #[must_use]
+    pub fn is_todo_result(&self) -> bool {
+        self.is_todo_result
     }
 
     /// Returns whether the entry makes a session worth a file: a message of the user or of the model.
@@ -331,6 +342,7 @@ impl Entry {
 /// The facts about a line before its text is stored.
 struct Parts {
     kind: EntryKind,
+    is_todo_result: bool,
     id: Arc<str>,
     parent_id: Option<Arc<str>>,
     timestamp: Option<Range<usize>>,
@@ -338,9 +350,9 @@ struct Parts {
 
 impl Parts {
     fn whole(self, line: &str) -> Entry {
-        let Self { kind, id, parent_id, timestamp } = self;
+        let Self { kind, id, parent_id, timestamp, is_todo_result } = self;
         let frame = Frame::text(line, None, unquoted(timestamp));
-        Entry { id, parent_id, kind, frame, message: None }
+        Entry { id, parent_id, kind, frame, message: None, is_todo_result }
     }
 
     fn with_message(
@@ -350,7 +362,7 @@ impl Parts {
         message: Range<usize>,
         place: Option<LineInFile<'_>>,
     ) -> Entry {
-        let Self { kind, id, parent_id, timestamp } = self;
+        let Self { kind, id, parent_id, timestamp, is_todo_result } = self;
         let stored = place.filter(|_| message.len() >= LEAST_STORED_BYTES);
         let json = match stored {
             Some(LineInFile { texts, at }) => {
@@ -362,7 +374,7 @@ impl Parts {
         let ids = Ids { id: &id, parent: parent_id.as_deref() };
         let usual = place.and_then(|_| Frame::usual(line, ids, &message));
         let frame = usual.unwrap_or_else(|| Frame::text(line, Some(message), unquoted(timestamp)));
-        Entry { id, parent_id, kind, frame, message: Some(json) }
+        Entry { id, parent_id, kind, frame, message: Some(json), is_todo_result }
     }
 }
 
@@ -432,6 +444,23 @@ mod tests {
         let entry = entry(line);
         assert_eq!((entry.kind(), entry.timestamp()), (EntryKind::Message(Role::Assistant), "t1".into()));
         assert_eq!(entry.parent_id(), Some("p"));
+    }
+
+    #[test]
+    fn results_of_the_todo_tool_are_known_without_their_messages() {
+        let is_todo = |role: &str, tool: &str| {
+            let message = format!(
+                r#"{{"role":"{role}","toolCallId":"c","toolName":"{tool}","content":[],"isError":false,"timestamp":0}}"#
+            );
+            let line = format!(r#"{{"type":"message","id":"a","message":{message}}}"#);
+            let message = serde_json::from_str(&message).unwrap();
+            let made = crate::NewEntry::from_body(&EntryBody::Message { message });
+            let placed = made.unwrap().place("a", None, "t");
+            assert_eq!(placed.is_todo_result(), entry(&line).is_todo_result());
+            placed.is_todo_result()
+        };
+        assert!(is_todo("toolResult", "todo") && is_todo("toolResult", "tod\\u006f"));
+        assert!(!is_todo("toolResult", "bash") && !is_todo("user", "todo"));
     }
 
     #[test]

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use agentd_protocol::{Json, entry::EntryBody, message::Message};
 use serde::Serialize;
 
-use crate::{Entry, EntryKind, Role, StoreError, entry::Frame, object::quoted};
+use crate::{
+    Entry, EntryKind, Role, StoreError,
+    entry::{Frame, MessageMembers},
+    object::quoted,
+};
 
 /// A new entry before it has an id and a place in the tree.
 #[derive(Debug, Clone)]
@@ -117,7 +121,10 @@ impl NewEntry {
         frame.push('}');
         let (id, parent_id) = (Arc::from(id), parent_id.map(Arc::from));
         let frame = Frame::around(frame, message_at, timestamp);
-        Entry { id, parent_id, kind, frame, message: message.map(one_line) }
+        let message = message.map(one_line);
+        let is_todo_result = kind == EntryKind::Message(Role::ToolResult)
+            && message.as_ref().is_some_and(|it| MessageMembers::of(it.text()).is_of_todo());
+        Entry { id, parent_id, kind, frame, message, is_todo_result }
     }
 }
 

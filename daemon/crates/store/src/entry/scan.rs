@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use agentd_protocol::json_text::{self, JsonCursor, JsonText, ScanFault};
+use agentd_protocol::{
+    json_text::{self, JsonCursor, JsonText, ScanFault},
+    todo::TODO_TOOL,
+};
 
 use crate::object::{name, string};
 
@@ -25,6 +28,8 @@ pub(crate) struct MessageMembers<'a> {
     pub(crate) usage: Option<&'a str>,
     has_provider: bool,
     has_model: bool,
+    /// The name of the tool whose result it is, as it is in the text.
+    tool_name: Option<&'a str>,
     /// The blocks of the content that are tool calls.
     pub(crate) tool_calls: u64,
     /// A member is there twice, or of a type that it should not have: readers that want all of them may refuse the message.
@@ -86,6 +91,11 @@ impl<'a> LineMembers<'a> {
 }
 
 impl<'a> MessageMembers<'a> {
+    /// Whether it is a result of the tool `todo`, if it is one of a tool.
+    pub(crate) fn is_of_todo(&self) -> bool {
+        self.tool_name.and_then(string).as_deref() == Some(TODO_TOOL)
+    }
+
     /// The members of a message.
     pub(crate) fn of(message: &'a str) -> Self {
         let mut cursor = JsonCursor::new(message);
@@ -145,6 +155,7 @@ impl<'a> MessageMembers<'a> {
             "usage" => self.is_odd |= self.usage.replace(text).is_some(),
             "provider" => self.is_odd |= std::mem::replace(&mut self.has_provider, true) || !is_text,
             "model" => self.is_odd |= std::mem::replace(&mut self.has_model, true) || !is_text,
+            "toolName" => self.tool_name = Some(text),
             "durationMs" => {
                 self.is_odd |= !text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
             }
