@@ -92,7 +92,8 @@ debian_folder() {
   local name=$1 suite=$2 folder=$packages/$1 site options log status=0
   shift 2
   [ "$(cat "$folder/.filled" 2>/dev/null)" = "$suite $*" ] && return
-  site=$(apt-get indextargets --format '$(SITE)' 2>/dev/null | grep -m1 '/debian$') || return 3
+  site=$(apt-get indextargets --format '$(SITE)' 2>/dev/null | awk '/\/debian$/ && !found++')
+  [ -n "$site" ] || return 3
   rm -rf "$folder"
   mkdir -p "$folder"/{lists,archives}/partial "$folder/root"
   : >"$folder/status"
