@@ -114,11 +114,12 @@ fn diff_stat(call: &ToolExecutionEnd) -> Option<String> {
     Some(format!("+{} -{}", count('+'), count('-')))
 }
 
-/// The last line of the result: tools give the reason of a failure there.
+/// The last line of the result: tools give the reason of a failure there. Behind what is wrong with the arguments of a call they stand themselves.
 fn reason(call: &ToolExecutionEnd) -> Option<String> {
     let texts = call.result.content.iter().filter_map(|block| block.as_text());
-    let mut lines = texts.flat_map(str::lines).map(str::trim);
-    lines.rfind(|line| !line.is_empty()).map(one_line)
+    let lines = texts.flat_map(str::lines).map(str::trim);
+    let told = lines.take_while(|line| *line != "Received arguments:");
+    told.filter(|line| !line.is_empty()).last().map(|line| one_line(line.trim_start_matches("- ")))
 }
 
 fn duration(ms: u64) -> String {
@@ -202,6 +203,8 @@ mod tests {
             "failed, 1.5 s: Command exited with code 3"
         );
         assert_eq!(end(true, None, "", None), "failed");
+        let refused = "Validation failed for tool \"task\":\n  - tasks: has fewer than 1 items\n\nReceived arguments:\n{\n  \"tasks\": []\n}";
+        assert_eq!(end(true, Some(1), refused, None), "failed, 1 ms: tasks: has fewer than 1 items");
         let diff = json!({"diff": " 1 a\n-2 b\n+2 c\n+3 d\n   ..."});
         assert_eq!(end(false, Some(3), "x", Some(diff)), "ok, +2 -1, 3 ms");
     }
