@@ -193,7 +193,7 @@ impl Dispatcher {
     pub(super) async fn find_session(&self, id: &str) -> Result<Arc<SessionSlot>, Failure> {
         match self.registry.get(id) {
             Some(session) => Ok(session),
-            None if self.registry.was_evicted(id) => self.open_by_id(id).await,
+            None if self.registry.was_evicted(id) => Box::pin(self.open_by_id(id)).await,
             None => Err(Failure::new(ErrorCode::SessionNotFound, format!("No session \"{id}\" is open."))
                 .hint("open_session or attach_session opens one; list_sessions lists all that there are.")),
         }
@@ -244,7 +244,7 @@ impl Dispatcher {
             Err(failure)
                 if failure.code == ErrorCode::NoSession && self.registry.was_evicted(session.id()) =>
             {
-                let session = self.open_by_id(session.id()).await?;
+                let session = Box::pin(self.open_by_id(session.id())).await?;
                 let guard = self.registry.ensure_loaded(&session).await?;
                 Ok((session, guard))
             }

@@ -1,6 +1,6 @@
 //! The loop of a connection's reading half: takes lines, reads commands, and hands each to the functions of its scope.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use agentd_protocol::{
     command::{AdminCommand, Command},
@@ -116,14 +116,14 @@ impl Dispatcher {
     /// Goes to another session, in the connection's turn.
     async fn make_move(&mut self, next: Move) {
         let daemon = Arc::clone(&self.connection.daemon);
-        daemon.scheduler.run_in_turn(self.take_move(next)).await;
+        daemon.scheduler.run_in_turn(Box::pin(self.take_move(next))).await;
     }
 
     /// Takes a line in the connection's turn, and the lines behind it unless other connections wait.
     async fn turn(&mut self, line: Line, lines: &mut mpsc::Receiver<Line>) {
         let daemon = Arc::clone(&self.connection.daemon);
         let scheduler = &daemon.scheduler;
-        let taking = async {
+        let taking = pin!(async {
             self.line(line).await;
             for _ in 1..LINES_A_TURN {
                 if scheduler.has_waiters() {
@@ -135,7 +135,7 @@ impl Dispatcher {
                     break;
                 }
             }
-        };
+        });
         scheduler.run_in_turn(taking).await;
     }
 
@@ -206,12 +206,15 @@ impl Dispatcher {
                 .fail(head.id, kind, failure.hint("`agentctl up` waits for its end and starts it again."))
                 .await;
         }
+        // What is seldom done is on the heap: this future is copied on its way to where it is awaited, with room for the largest of them.
         match command {
             Command::Session(command) => self.execute_session(command, head, line.len()).await,
-            Command::Switch(command) => self.switch(command, head).await,
-            Command::ClientTool(command) => self.execute_client_tool(command, head, line.len()).await,
-            Command::Admin(command) => self.execute_admin(command, head).await,
-            Command::Daemon(command) => self.execute_daemon(command, head.id).await,
+            Command::Switch(command) => Box::pin(self.switch(command, head)).await,
+            Command::ClientTool(command) => {
+                Box::pin(self.execute_client_tool(command, head, line.len())).await;
+            }
+            Command::Admin(command) => Box::pin(self.execute_admin(command, head)).await,
+            Command::Daemon(command) => Box::pin(self.execute_daemon(command, head.id)).await,
         }
     }
 

@@ -26,6 +26,9 @@ use crate::limits::MAX_EVICTED_SESSIONS;
 /// Least time between two trims of the heap where the first freed nothing: a trim takes milliseconds.
 const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Least time between two looks at what is in use when work begins or ends. Work that is shorter has not grown much.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
 /// An eviction frees up to this part of the session limit at once where that costs nothing, so that not every new session
 /// looks through all others.
 const SPARE_PART: usize = 16;
@@ -38,6 +41,8 @@ pub(super) struct Evictor {
     last_trim: tokio::sync::Mutex<Option<Instant>>,
     /// Whether [`Self::evict_for_memory_soon`] has a task that has yet to begin.
     is_scheduled: AtomicBool,
+    /// When enough of everything was last found.
+    found_enough: Mutex<Option<Instant>>,
     evicted: Mutex<HashMap<Box<str>, Evicted>>,
 }
 
@@ -55,6 +60,7 @@ impl Evictor {
             lifecycle,
             last_trim: tokio::sync::Mutex::default(),
             is_scheduled: AtomicBool::new(false),
+            found_enough: Mutex::default(),
             evicted: Mutex::default(),
         }
     }
@@ -80,9 +86,14 @@ impl Evictor {
     /// # Errors
     /// `limit_reached` when nothing is left to unload or to trim.
     pub(super) async fn evict_for_memory(&self, except: Option<&str>) -> Result<(), Failure> {
-        if self.limits.exhausted().is_none() {
+        if self.look().is_none() {
             return Ok(());
         }
+        // On the heap, since it is rare: every command has room for this future.
+        Box::pin(self.evict_until_enough(except)).await
+    }
+
+    async fn evict_until_enough(&self, except: Option<&str>) -> Result<(), Failure> {
         let mut last_trim = self.last_trim.lock().await;
         let mut batch = 1;
         while let Some(exhausted) = self.limits.exhausted() {
@@ -104,7 +115,7 @@ impl Evictor {
     /// As [`Self::evict_for_memory`], beside everything else. To be called when a session has grown. The session that was used last stays:
     /// the next command is likely for it, and would load it again at once.
     pub(super) fn evict_for_memory_soon(self: &Arc<Self>) {
-        if self.limits.exhausted().is_none() || self.is_scheduled.swap(true, Ordering::AcqRel) {
+        if self.has_just_looked() || self.look().is_none() || self.is_scheduled.swap(true, Ordering::AcqRel) {
             return;
         }
         let me = Arc::clone(self);
@@ -116,6 +127,22 @@ impl Evictor {
             // Nothing new is asked for, so there is no command to refuse.
             let _ = me.evict_for_memory(last_used.as_deref()).await;
         });
+    }
+
+    /// The resource of which too much is in use.
+    fn look(&self) -> Option<ResourceExhausted> {
+        let exhausted = self.limits.exhausted();
+        *self.found_enough() = exhausted.is_none().then(Instant::now);
+        exhausted
+    }
+
+    /// Whether enough of everything was found a moment ago.
+    fn has_just_looked(&self) -> bool {
+        self.found_enough().is_some_and(|last| last.elapsed() < LOOK_INTERVAL)
+    }
+
+    fn found_enough(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.found_enough.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes room in the registry for one more session by evicting unfollowed sessions: the cheapest first, of equal ones the

@@ -69,6 +69,16 @@ pub(super) fn run(workers: Workers, serving: impl Future<Output = Result<ExitCod
     code
 }
 
+/// Does `serving` as a task of the runtime: to wake what a runtime blocks on takes two system calls each time, a task of its own thread none.
+pub(super) async fn as_task(
+    serving: impl Future<Output = Result<ExitCode, String>> + Send + 'static,
+) -> Result<ExitCode, String> {
+    tokio::spawn(serving).await.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => Err(format!("Error: {error}")),
+    })
+}
+
 /// Checks that the system lets this process open enough files.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     output_sweeper::{FirstSweep, sweep_in_background},
     retry_locked_open::retry_locked_open,
-    runtime::{Signals, Workers, check_file_limit, not_opened, ready_line, run, tell_of},
+    runtime::{Signals, Workers, as_task, check_file_limit, not_opened, ready_line, run, tell_of},
 };
 use crate::{
     cli::StdioOptions,
@@ -27,7 +27,7 @@ pub fn stdio(options: StdioOptions) -> ExitCode {
     for warning in &options.warnings {
         complain(warning);
     }
-    run(Workers::CallingThread, observe(options))
+    run(Workers::CallingThread, as_task(observe(options)))
 }
 
 /// Serves, with telemetry until the end where it is on.

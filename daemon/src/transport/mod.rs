@@ -1,5 +1,6 @@
 //! Transports: they move lines in and out and never look inside.
 
+mod gather;
 mod line_budget;
 mod listener;
 mod output;

@@ -10,7 +10,7 @@ use agentd_protocol::lines::Line;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::standard_stream::StandardStream;
+use super::{gather::next_batch, standard_stream::StandardStream};
 use crate::limits::{LONG_BATCH_BYTES, WAITING_BATCHES, WAITING_IN_PROCESS_LINES};
 
 /// Takes finished batches of lines. Dropping it discards batches that a task has not written yet; a thread goes on.
@@ -112,7 +112,7 @@ impl Output {
         tokio::spawn(async move {
             let mut result = Ok(());
             while result.is_ok()
-                && let Some(batch) = batches.recv().await
+                && let Some(batch) = next_batch(&mut batches).await
             {
                 result = stream.write_all(&batch).await;
             }

@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{ClientLineBudget, Output};
+use super::{ClientLineBudget, Output, gather::next_batch};
 use crate::limits::WAITING_SOCKET_LINES;
 
 /// Bytes of one read.
@@ -148,7 +148,7 @@ fn take(
 }
 
 async fn write(mut output: OwnedWriteHalf, mut batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
-    while let Some(batch) = batches.recv().await {
+    while let Some(batch) = next_batch(&mut batches).await {
         output.write_all(&batch).await?;
     }
     output.shutdown().await

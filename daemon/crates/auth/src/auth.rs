@@ -8,7 +8,7 @@ use std::{
 };
 
 use agentd_config::{AgentDir, Environment, models::ModelRegistry};
-use agentd_files::QuickAccess;
+use agentd_files::{QuickAccess, Stamp, stamp::now};
 use agentd_http::HttpClients;
 use agentd_protocol::models_file::ConfigValue;
 
@@ -68,6 +68,8 @@ struct Inner {
 pub(crate) struct Snapshot {
     pub(crate) credentials: StoredCredentials,
     pub(crate) error: Option<String>,
+    /// The file's state before it was read, if it could be used and a later change shows in it.
+    stamp: Option<Stamp>,
 }
 
 impl fmt::Debug for Auth {
@@ -116,9 +118,10 @@ impl Auth {
         self.0.overrides.write().unwrap_or_else(PoisonError::into_inner).insert(provider.into(), key);
     }
 
-    /// Reads `auth.json` again for [`Auth::is_configured`] and [`Auth::status`]. Blocks on the file system.
+    /// Reads `auth.json` again for [`Auth::is_configured`] and [`Auth::status`], if it has changed. Blocks on the file system.
     pub fn refresh(&self) {
-        self.remember(&self.0.store.read());
+        // A fault is among what is remembered.
+        let _ = self.0.read_changes();
     }
 
     /// The fault in `auth.json` when it was last read, for the user.
@@ -175,24 +178,38 @@ impl Auth {
     }
 
     /// Reads `auth.json` anew where it has changed.
-    pub(crate) async fn reread(&self) -> Result<StoredCredentials, AuthError> {
-        let store = self.0.store.clone();
-        let read = match self.0.access.run(move || store.read()).await {
-            Ok(read) => read,
+    pub(crate) async fn reread(&self) -> Result<Arc<Snapshot>, AuthError> {
+        let me = Arc::clone(&self.0);
+        Ok(match self.0.access.run(move || me.read_changes()).await {
+            Ok(read) => read?,
             // Only when the runtime ends; no model will be asked then.
-            Err(_) => self.0.store.read(),
-        };
-        self.remember(&read);
-        Ok(read?)
-    }
-
-    fn remember(&self, read: &Result<StoredCredentials, StoreError>) {
-        read.iter().for_each(register_stored_secrets);
-        *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(read));
+            Err(_) => self.0.read_changes()?,
+        })
     }
 }
 
 impl Inner {
+    /// Reads the file, unless it is as it was. Blocks.
+    fn read_changes(&self) -> Result<Arc<Snapshot>, StoreError> {
+        let taken = now();
+        let stamp = Stamp::of(self.store.path());
+        let stored = Arc::clone(&self.stored.read().unwrap_or_else(PoisonError::into_inner));
+        if stamp.is_some() && stored.stamp == stamp {
+            return Ok(stored);
+        }
+        let read = self.store.read();
+        let error = read.as_ref().err().map(ToString::to_string);
+        let stamp = stamp.filter(|stamp| error.is_none() && stamp.is_old(taken));
+        let (credentials, failed) = match read {
+            Ok(credentials) => (credentials, None),
+            Err(failed) => (StoredCredentials::default(), Some(failed)),
+        };
+        register_stored_secrets(&credentials);
+        let stored = Arc::new(Snapshot { credentials, error, stamp });
+        *self.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&stored);
+        failed.map_or(Ok(stored), Err)
+    }
+
     fn copied(&self) -> Self {
         let overrides = self.overrides.read().unwrap_or_else(PoisonError::into_inner).clone();
         let stored = Arc::clone(&self.stored.read().unwrap_or_else(PoisonError::into_inner));
@@ -207,9 +224,47 @@ impl Inner {
     }
 }
 
-fn snapshot(read: &Result<StoredCredentials, StoreError>) -> Snapshot {
-    match read {
-        Ok(credentials) => Snapshot { credentials: credentials.clone(), error: None },
-        Err(error) => Snapshot { error: Some(error.to_string()), ..Snapshot::default() },
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_file_is_read_again_where_it_has_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("auth.json");
+        let auth = Auth::load(AuthSources {
+            agent_dir: AgentDir::at(folder.path()),
+            environment: Environment::default(),
+            registry: Arc::new(ModelRegistry::builtin()),
+            services: AuthServices::default(),
+        });
+        let providers = async || {
+            let read = auth.reread().await.map_err(|error| error.to_string())?;
+            Ok::<_, String>(read.credentials.providers().map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert_eq!(providers().await, Ok(vec![]));
+        let entry = |provider: &str| format!(r#"{{"{provider}": {{"type": "api_key", "key": "hush"}}}}"#);
+        for provider in ["one", "two"] {
+            fs::write(&file, entry(provider)).unwrap();
+            assert_eq!(providers().await, Ok(vec![provider.to_owned()]));
+        }
+        // A file that has not changed for a while is not read again.
+        while !Stamp::of(&file).is_some_and(|stamp| stamp.is_old(now())) {
+            tokio::task::yield_now().await;
+        }
+        let read = auth.reread().await.unwrap();
+        assert!(Arc::ptr_eq(&read, &auth.reread().await.unwrap()));
+        auth.refresh();
+        assert!(Arc::ptr_eq(&read, &auth.stored()));
+        // Of the same length, and by the renaming that editors do.
+        fs::write(folder.path().join("new"), entry("six")).unwrap();
+        fs::rename(folder.path().join("new"), &file).unwrap();
+        assert_eq!(providers().await, Ok(vec!["six".to_owned()]));
+        fs::write(&file, "{").unwrap();
+        assert!(providers().await.is_err() && auth.load_error().is_some());
+        fs::remove_file(&file).unwrap();
+        assert_eq!((providers().await, auth.load_error()), (Ok(vec![]), None));
     }
 }

@@ -199,7 +199,7 @@ impl Auth {
             return Ok(None);
         }
         let environment = self.environment();
-        if let Some(stored) = self.reread().await?.get(provider) {
+        if let Some(stored) = self.reread().await?.credentials.get(provider) {
             if let (true, StoredEntry::ApiKey { key: None, env }) = (aws::has(model), stored) {
                 return Ok(provider_keys::key_of(provider, &overlay(environment, env)));
             }
@@ -336,7 +336,7 @@ impl Auth {
     /// [`AuthError`], for an entry that cannot be used. Cancel safety: as of [`Auth::credentials`].
     pub async fn service_key(&self, service: &str, variable: &str) -> Result<Option<Secret>, AuthError> {
         let environment = self.environment();
-        let key = match self.reread().await?.get(service) {
+        let key = match self.reread().await?.credentials.get(service) {
             Some(StoredEntry::ApiKey { key: Some(key), env }) => {
                 let place = format!("the entry \"{service}\" of {}", self.auth_file().display());
                 let found = self.value(key, &overlay(environment, env)).await;

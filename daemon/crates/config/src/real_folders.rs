@@ -2,11 +2,11 @@
 
 use std::{
     collections::HashMap,
-    fs,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
+
+use agentd_files::look;
 
 /// The folders that are remembered at most: those of a thousand sessions are few.
 const MOST_KNOWN: usize = 512;
@@ -52,13 +52,13 @@ pub fn real_path(path: &Path) -> PathBuf {
 
 /// The folder that a path leads to; `None` where it is none.
 fn identity_of(path: &Path) -> Option<Identity> {
-    let found = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
-    Some(Identity { device: found.dev(), inode: found.ino() })
+    let found = look(path).filter(|found| found.is_folder)?;
+    Some(Identity { device: found.device, inode: found.stamp.number() })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::{fs, os::unix::fs::symlink};
 
     use super::*;
 

@@ -89,6 +89,12 @@ impl QuickAccess {
         self.0.is_quick().then(|| self.0.timed(work))
     }
 
+    /// Does `work` on this thread, which must be one that may block.
+    pub fn run_on_this_thread<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.0.find_whether_local();
+        self.0.timed(work)
+    }
+
     /// Does `work`, which may block, on this thread or another. Cancel safety: dropped early, it is done or not.
     ///
     /// # Errors
@@ -103,7 +109,7 @@ impl QuickAccess {
         }
         let known = Arc::clone(&self.0);
         let done = spawn_blocking(move || {
-            known.are_local.get_or_init(|| known.folders.iter().all(|folder| is_local(folder)));
+            known.find_whether_local();
             known.timed(work)
         });
         done.await.map_err(|error| if error.is_panic() { PANICKED } else { ENDING })
@@ -113,6 +119,10 @@ impl QuickAccess {
 impl Known {
     fn is_quick(&self) -> bool {
         self.was_quick.load(Ordering::Relaxed) && self.are_local.get().is_some_and(|local| *local)
+    }
+
+    fn find_whether_local(&self) {
+        self.are_local.get_or_init(|| self.folders.iter().all(|folder| is_local(folder)));
     }
 
     fn timed<T>(&self, work: impl FnOnce() -> T) -> T {

@@ -7,6 +7,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use crate::looks;
+
 /// File systems tell times of changes in steps. What changed shortly before a scan may change again without another time. In seconds, and in
 /// nanoseconds: 50 ms are several steps of Linux.
 const STEP: (i64, i64) = (0, 50_000_000);
@@ -20,17 +22,23 @@ pub struct Stamp {
     number: u64,
 }
 
-impl Stamp {
-    /// The state now, behind links; `None` where there is nothing. Blocks.
-    #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
-        let about = fs::metadata(path).ok()?;
-        Some(Self {
+impl From<&fs::Metadata> for Stamp {
+    fn from(about: &fs::Metadata) -> Self {
+        Self {
             modified: (about.mtime(), about.mtime_nsec()),
             changed: (about.ctime(), about.ctime_nsec()),
             length: about.len(),
             number: about.ino(),
-        })
+        }
+    }
+}
+
+impl Stamp {
+    /// The state now, behind links; `None` where there is nothing. Within [`looking_once`](crate::looking_once), the state that was
+    /// seen first. Blocks.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        looks::look(path).map(|look| look.stamp)
     }
 
     /// Returns whether a later change would show in the stamp, which was taken after `taken`.
@@ -40,11 +48,23 @@ impl Stamp {
         let later = nanoseconds + STEP.1;
         (seconds + STEP.0 + later / 1_000_000_000, later % 1_000_000_000) < taken
     }
+
+    /// The number of the file, whatever its path: on its device no other has it while it is there.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
 }
 
-/// The time since the epoch, in seconds and nanoseconds.
+/// The time since the epoch, in seconds and nanoseconds: now, or within [`looking_once`](crate::looking_once) its beginning. A stamp that is
+/// taken after it is not older.
 #[must_use]
 pub fn now() -> (i64, i64) {
+    looks::began().unwrap_or_else(clock)
+}
+
+/// The time since the epoch, whatever is under way.
+pub(crate) fn clock() -> (i64, i64) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), i64::from(since.subsec_nanos()))
 }

@@ -75,6 +75,24 @@ impl HistoryFile {
         self.append_rows(&rows, MOST_ROWS).map_err(self.failed())
     }
 
+    /// Appends a prompt where that takes microseconds on a local disk: false, and nothing is done, while another process is at work on the file,
+    /// or when it is to be written anew.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub(crate) fn append_at_once(&self, prompt: &NewPrompt) -> Result<bool, HistoryError> {
+        let append = || -> io::Result<bool> {
+            let Some(mut file) = LockedFile::open_if_free(&self.path)? else { return Ok(false) };
+            file.append_within_step(&[Row::from(prompt.clone())])
+        };
+        append().map_err(self.failed())
+    }
+
+    /// The folder that it is in.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.path.parent()
+    }
+
     fn append_rows(&self, rows: &[Row], most_rows: usize) -> io::Result<()> {
         let Some(mut file) = LockedFile::open(&self.path, true)? else { return Ok(()) };
         let before = file.len();
@@ -240,6 +258,23 @@ mod tests {
         assert_eq!(all(&file, ""), ["three"]);
         assert_eq!(file.delete(&DeleteTarget::All).unwrap(), 1);
         assert!(!aside.exists());
+    }
+
+    #[test]
+    fn a_prompt_is_appended_at_once_unless_that_takes_long() {
+        let (_folder, file) = history();
+        assert!(file.append_at_once(&new("one")).unwrap());
+        {
+            let _locked = LockedFile::open(&file.path, false).unwrap();
+            assert!(!file.append_at_once(&new("two")).unwrap());
+        }
+        assert_eq!(all(&file, ""), ["one"]);
+        let long = "x".repeat(32 << 10);
+        let appended = (0..100).take_while(|_| file.append_at_once(&new(&long)).unwrap()).count();
+        assert_eq!(appended, 31, "the file would pass 1 MiB");
+        file.append(vec![new(&long)]).unwrap();
+        assert!(file.append_at_once(&new("two")).unwrap());
+        assert_eq!(all(&file, ""), ["two", &long, "one"]);
     }
 
     #[test]

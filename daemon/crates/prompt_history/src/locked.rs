@@ -1,7 +1,7 @@
 //! The file, open and locked: what was opened is still what the path names.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, ErrorKind, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -30,6 +30,26 @@ impl LockedFile {
     /// # Errors
     /// The system's; a file that is a link, none, or another user's.
     pub(crate) fn open(path: &Path, creates: bool) -> io::Result<Option<Self>> {
+        Self::open_locked(path, creates, |file| file.lock().map(|()| true))
+    }
+
+    /// Opens, or makes, and locks the file; `None` while another process has the lock.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub(crate) fn open_if_free(path: &Path) -> io::Result<Option<Self>> {
+        Self::open_locked(path, true, |file| match file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        })
+    }
+
+    fn open_locked(
+        path: &Path,
+        creates: bool,
+        lock: impl Fn(&File) -> io::Result<bool>,
+    ) -> io::Result<Option<Self>> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(creates).mode(0o600).custom_flags(flags);
@@ -46,7 +66,9 @@ impl LockedFile {
             if !about.is_file() || about.uid() != rustix::process::geteuid().as_raw() {
                 return Err(io::Error::other("it is no file of this user"));
             }
-            file.lock()?;
+            if !lock(&file)? {
+                return Ok(None);
+            }
             // A process that had the lock may have put another file in its place.
             if let Ok(now) = fs::symlink_metadata(path)
                 && now.ino() == about.ino()
@@ -63,6 +85,21 @@ impl LockedFile {
 
     /// Appends rows. A line that was cut off before is ended first.
     pub(crate) fn append(&mut self, rows: &[Row]) -> io::Result<()> {
+        let lines = self.lines_to_append(rows)?;
+        self.append_lines(&lines)
+    }
+
+    /// As [`Self::append`], unless the file then [has passed a step](passed_a_step): false, and nothing is done.
+    pub(crate) fn append_within_step(&mut self, rows: &[Row]) -> io::Result<bool> {
+        let lines = self.lines_to_append(rows)?;
+        let is_within = !passed_a_step(self.len, self.len + lines.len() as u64);
+        if is_within {
+            self.append_lines(&lines)?;
+        }
+        Ok(is_within)
+    }
+
+    fn lines_to_append(&self, rows: &[Row]) -> io::Result<Vec<u8>> {
         let mut lines = to_lines(rows)?;
         let mut last = [b'\n'];
         if self.len > 0 {
@@ -71,7 +108,11 @@ impl LockedFile {
         if last != [b'\n'] {
             lines.insert(0, b'\n');
         }
-        self.file.write_all(&lines)?;
+        Ok(lines)
+    }
+
+    fn append_lines(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.file.write_all(lines)?;
         self.len += lines.len() as u64;
         Ok(())
     }

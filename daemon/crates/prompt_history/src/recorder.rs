@@ -1,10 +1,12 @@
-//! Records prompts beside the runtime's threads, so that no prompt waits for the disk.
+//! Records prompts so that none waits for the disk: at once where that takes microseconds, else beside the runtime's threads.
 
 use std::{
     mem,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use agentd_files::QuickAccess;
 use tokio_util::task::TaskTracker;
 
 use crate::{file::HistoryFile, rows::NewPrompt};
@@ -24,6 +26,22 @@ struct Waiting {
     prompts: Vec<(HistoryFile, NewPrompt)>,
     /// A blocking thread takes them.
     is_written: bool,
+    /// The file that was used last, and how fast its disk is: mostly there is one file.
+    last: Option<(HistoryFile, QuickAccess)>,
+}
+
+impl Waiting {
+    /// Writes to this file.
+    fn access(&mut self, file: &HistoryFile) -> QuickAccess {
+        match &self.last {
+            Some((last, access)) if last == file => access.clone(),
+            _ => {
+                let access = QuickAccess::new(file.folder().map(Path::to_owned));
+                self.last = Some((file.clone(), access.clone()));
+                access
+            }
+        }
+    }
 }
 
 impl PromptRecorder {
@@ -33,11 +51,22 @@ impl PromptRecorder {
         Self { tasks, state: Arc::default() }
     }
 
-    /// Records a prompt soon. Returns at once; a failure is logged, and concerns nobody else.
+    /// Records a prompt now or soon. Returns at once; a failure is logged, and concerns nobody else.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn record(&self, file: HistoryFile, prompt: NewPrompt) {
+        let access = {
+            let mut waiting = lock(&self.state);
+            let access = waiting.access(&file);
+            // Prompts stay in their order.
+            (!waiting.is_written).then_some(access)
+        };
+        match access.as_ref().and_then(|access| access.run_here(|| file.append_at_once(&prompt))) {
+            Some(Ok(true)) => return,
+            Some(Ok(false)) | None => {}
+            Some(Err(error)) => return tracing::warn!(%error, "a prompt is not recorded"),
+        }
         let mut waiting = lock(&self.state);
         if waiting.prompts.len() >= MOST_WAITING {
             tracing::warn!("the disk is too slow for the prompt history: a prompt is not recorded");
@@ -45,8 +74,8 @@ impl PromptRecorder {
         }
         waiting.prompts.push((file, prompt));
         if !mem::replace(&mut waiting.is_written, true) {
-            let state = Arc::clone(&self.state);
-            self.tasks.spawn_blocking(move || write_all(&state));
+            let (state, access) = (Arc::clone(&self.state), access.unwrap_or_else(QuickAccess::never));
+            self.tasks.spawn_blocking(move || access.run_on_this_thread(|| write_all(&state)));
         }
     }
 }
@@ -101,6 +130,9 @@ mod tests {
         let found =
             files.map(|file| file.search(&HistoryQuery { limit: 1000, ..HistoryQuery::default() }).unwrap());
         assert_eq!((found[0].len(), found[1].len()), (90, 10));
-        assert_eq!(found[0][0].prompt, "p99");
+        let texts: Vec<&str> = found[0].iter().rev().map(|entry| entry.prompt.as_str()).collect();
+        let expected: Vec<String> =
+            (0..100).filter(|number| number % 10 != 0).map(|number| format!("p{number}")).collect();
+        assert_eq!(texts, expected, "in their order");
     }
 }

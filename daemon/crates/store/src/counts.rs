@@ -160,13 +160,13 @@ impl CountedUsage {
                 r#""total""# => 16,
                 _ => return Err(ScanFault::NoJson),
             };
-            let cost = short_number(cursor.value()?.as_str()).ok_or(ScanFault::NoJson)?;
-            if seen & bit != 0 {
+            let cost = cursor.value()?.as_str();
+            if seen & bit != 0 || !is_short_number(cost) {
                 return Err(ScanFault::NoJson);
             }
             seen |= bit;
             if bit == 16 {
-                self.cost = cost;
+                self.cost = cost.parse().map_err(|_| ScanFault::NoJson)?;
             }
             Ok(())
         })?;
@@ -195,10 +195,9 @@ fn whole(text: &str) -> Option<u64> {
     if is_plain { text.parse().ok() } else { None }
 }
 
-fn short_number(text: &str) -> Option<f64> {
-    let is_plain =
-        text.len() <= SURE_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    if is_plain { text.parse().ok() } else { None }
+/// Whether a JSON value is a number of few digits, without sign and exponent.
+fn is_short_number(value: &str) -> bool {
+    value.len() <= SURE_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 #[cfg(test)]

@@ -65,10 +65,6 @@ pub(crate) trait Io: Send + Sync {
     fn create_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
         self.create_new(path)
     }
-    /// Opens an intent log that is there, to be appended to.
-    fn extend_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
-        self.open(path)
-    }
     /// Removes an intent log.
     fn remove_intent_log(&self, path: &Path) -> io::Result<()> {
         self.remove(path)
@@ -161,11 +157,6 @@ impl Io for Disk {
         options.append(true).create_new(true);
         private_file(&mut options);
         Ok(Box::new(IntentLogFile(options.open(path)?)))
-    }
-
-    fn extend_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
-        let opened = INTENT_LOG.open_to_extend(path);
-        Ok(Box::new(IntentLogFile(opened.map_err(|error| io::Error::from(error.into_problem()))?)))
     }
 
     fn remove_intent_log(&self, path: &Path) -> io::Result<()> {

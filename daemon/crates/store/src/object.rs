@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use agentd_protocol::json_text;
 use memchr::memchr;
 
+/// The longest string that is looked at byte by byte.
+const SHORT: usize = 40;
+
 /// Calls `member` with the name and the text of the value of each member of the object that `text` is; false when it
 /// is no object, or no JSON.
 ///
@@ -21,7 +24,12 @@ pub(crate) fn name(raw: &str) -> Cow<'_, str> {
 /// The string that a JSON text is; `None` when it is something else.
 pub(crate) fn string(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr(b'\\', inner.as_bytes()).is_some() {
+    // Names and ids are so short that to begin a search takes longer than to look at each byte.
+    let has_escape = match inner.as_bytes() {
+        short if short.len() <= SHORT => short.contains(&b'\\'),
+        long => memchr(b'\\', long).is_some(),
+    };
+    if has_escape {
         agentd_protocol::parse_json(raw).ok().map(Cow::Owned)
     } else {
         Some(Cow::Borrowed(inner))

@@ -121,10 +121,6 @@ impl Io for FaultyDisk {
         self.file(Disk.create_intent_log(path))
     }
 
-    fn extend_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
-        self.file(Disk.extend_intent_log(path))
-    }
-
     fn remove_intent_log(&self, path: &Path) -> io::Result<()> {
         self.alive()?;
         Disk.remove_intent_log(path)

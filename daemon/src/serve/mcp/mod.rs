@@ -11,7 +11,7 @@ use agentd_mcp_server::ServerOptions;
 use self::translator::McpTranslator;
 use super::{
     relay,
-    runtime::{Workers, run},
+    runtime::{Workers, as_task, run},
 };
 use crate::{cli::HostOptions, logging::complain};
 
@@ -32,6 +32,6 @@ pub fn mcp(options: HostOptions) -> ExitCode {
     if options.shared {
         relay::shared(&options, translator)
     } else {
-        run(Workers::CallingThread, relay::own(options, None, translator))
+        run(Workers::CallingThread, as_task(relay::own(options, None, translator)))
     }
 }

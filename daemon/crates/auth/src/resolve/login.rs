@@ -133,7 +133,7 @@ impl Auth {
         refused: Option<&Secret>,
     ) -> Result<Secret, AuthError> {
         let stored = self.reread().await?;
-        let Some(StoredEntry::OAuth(login)) = stored.get(provider) else {
+        let Some(StoredEntry::OAuth(login)) = stored.credentials.get(provider) else {
             return Err(self.login_ended(provider, RenewError::NoWay("there is none")));
         };
         let refused =

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agentd_files::is_absent;
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
 
 use super::resource_file;
@@ -52,6 +53,9 @@ fn find(
 ) -> Option<PromptFile> {
     let of_project = trusted.then(|| folders.find(name)).flatten();
     let path = of_project.unwrap_or_else(|| agent_dir.path().join(name));
+    if is_absent(&path) {
+        return None;
+    }
     let content = resource_file::read(&path, DiagnosticKind::SystemPrompt, diagnostics)?;
     Some(PromptFile { path, content })
 }

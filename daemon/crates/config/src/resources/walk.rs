@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_files::is_absent;
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
 use ignore::{
     Match,
@@ -73,6 +74,10 @@ impl FolderWalk {
     /// found before, in this call or an earlier one.
     pub fn files(&mut self, folder: &Path, layout: FolderLayout) -> Vec<PathBuf> {
         let mut found = Vec::new();
+        // Most places that are looked at are not there.
+        if is_absent(folder) {
+            return found;
+        }
         let mut step = Step { walk: self, layout, rules: IgnoreRules::default(), found: &mut found };
         let real = real_path(folder);
         if step.is_new(real.clone()) {

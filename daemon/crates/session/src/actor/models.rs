@@ -177,7 +177,7 @@ impl Actor {
                 self.tell_user(Notice::notify(text, NotifyType::Warning));
                 self.models_file.problem = Some(problem);
             }
-            ModelsChange::Other(remodelled) => self.use_models(*remodelled).await,
+            ModelsChange::Other(remodelled) => Box::pin(self.use_models(*remodelled)).await,
         }
     }
 

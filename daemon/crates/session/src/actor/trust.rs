@@ -53,8 +53,14 @@ impl Actor {
 
     /// Takes over the settings that trust has brought, if there are any. To be called while there is no run.
     pub(super) async fn use_settings(&mut self) {
-        let Some(next) = self.trust.next.take() else { return };
-        let beginning = self.take_settings(*next).await;
+        if let Some(next) = self.trust.next.take() {
+            // On the heap: the end of each run has room for this future.
+            Box::pin(self.use_new_settings(*next)).await;
+        }
+    }
+
+    async fn use_new_settings(&mut self, next: NewSettings) {
+        let beginning = self.take_settings(next).await;
         // A choice that was made by hand since stays.
         let is_new =
             !self.has_moved && self.journal.messages().is_empty() && self.chooser.is_at_the_beginning();

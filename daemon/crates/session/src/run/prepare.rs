@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agentd_agent::{RunStart, Tool, ToolSet, user_message};
 use agentd_ai::{SystemState, system_state};
 use agentd_extensions::{EventKind, StartingMessage};
+use agentd_files::looking_once;
 use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
@@ -80,7 +81,7 @@ pub(super) async fn run_prompt(
         let access = &context.prompt_access;
         let (context, tools, declarable) = (Arc::clone(context), Arc::clone(tools), declarable.to_vec());
         let made = access.run(move || {
-            let parts = context.prompt_parts(&tools, &directory)?;
+            let parts = looking_once(|| context.prompt_parts(&tools, &directory))?;
             let options = with_options.then(|| PromptOptions::of(&parts, &declarable));
             Ok::<_, Failure>((system_prompt::sections(&parts), options))
         });
@@ -129,7 +130,7 @@ pub(super) async fn read_stream_rules(context: &Arc<SessionContext>) {
         return;
     }
     let (access, context) = (&context.prompt_access, Arc::clone(context));
-    let read = access.run(move || drop(context.watched_rules(&context.capabilities())));
+    let read = access.run(move || looking_once(|| drop(context.watched_rules(&context.capabilities()))));
     if let Err(error) = read.await {
         tracing::error!(%error, "rules could not be read");
     }
@@ -145,13 +146,14 @@ pub(super) async fn tools_message(
     let directory = context.directory().await;
     let (access, context) = (&context.prompt_access, Arc::clone(context));
     let made = access.run(move || {
-        let wanted = match directory.and_then(|directory| context.prompt_parts(&tools, &directory)) {
-            Ok(parts) => system_prompt::sections(&parts),
-            Err(failure) => {
-                tracing::warn!(error = failure.error, "the system prompt stays as it was");
-                system_state(&transcript).sections
-            }
-        };
+        let wanted =
+            match directory.and_then(|directory| looking_once(|| context.prompt_parts(&tools, &directory))) {
+                Ok(parts) => system_prompt::sections(&parts),
+                Err(failure) => {
+                    tracing::warn!(error = failure.error, "the system prompt stays as it was");
+                    system_state(&transcript).sections
+                }
+            };
         update(&transcript, &wanted, &tools)
     });
     made.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?

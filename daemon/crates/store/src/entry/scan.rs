@@ -50,7 +50,8 @@ impl<'a> LineMembers<'a> {
         let mut found = Self::default();
         let mut cursor = JsonCursor::new(line);
         cursor.members(|key, cursor| {
-            if &*name(key) == "message" {
+            let key = name(key);
+            if &*key == "message" {
                 found.message = Some(match cursor.peek() {
                     Some(b'{') => {
                         let (text, members) = MessageMembers::scanned(cursor)?;
@@ -59,7 +60,7 @@ impl<'a> LineMembers<'a> {
                     _ => (cursor.value()?, None),
                 });
             } else {
-                found.take(key, cursor.value()?);
+                found.take(&key, cursor.value()?);
             }
             Ok(())
         })?;
@@ -74,13 +75,13 @@ impl<'a> LineMembers<'a> {
                 let members = value.as_str().starts_with('{').then(|| MessageMembers::of_any_depth(value));
                 found.message = Some((value, members));
             }
-            _ => found.take(key, value),
+            key => found.take(key, value),
         });
         is_object.then_some(found)
     }
 
     fn take(&mut self, key: &str, value: JsonText<'a>) {
-        match &*name(key) {
+        match key {
             "type" => self.kind = string(value.as_str()),
             "id" => self.id = string(value.as_str()),
             "parentId" => self.parent = string(value.as_str()),
@@ -112,7 +113,8 @@ impl<'a> MessageMembers<'a> {
     fn scanned(cursor: &mut JsonCursor<'a>) -> Result<(JsonText<'a>, Self), ScanFault> {
         let mut found = Self::default();
         let text = cursor.members(|key, cursor| {
-            if &*name(key) == "content" {
+            let key = name(key);
+            if &*key == "content" {
                 found.tool_calls = 0;
                 match cursor.peek() {
                     Some(b'[') => cursor.elements(|cursor| {
@@ -122,7 +124,7 @@ impl<'a> MessageMembers<'a> {
                     _ => cursor.value()?,
                 };
             } else {
-                found.take(key, cursor.value()?);
+                found.take(&key, cursor.value()?);
             }
             Ok(())
         })?;
@@ -137,8 +139,9 @@ impl<'a> MessageMembers<'a> {
 
     /// Takes a member whose value was passed over.
     fn take_whole(&mut self, key: &str, value: JsonText<'a>) {
-        if &*name(key) != "content" {
-            return self.take(key, value);
+        let key = name(key);
+        if &*key != "content" {
+            return self.take(&key, value);
         }
         self.tool_calls = 0;
         json_text::each_element(value, |block| {
@@ -151,7 +154,7 @@ impl<'a> MessageMembers<'a> {
     fn take(&mut self, key: &str, value: JsonText<'a>) {
         let text = value.as_str();
         let is_text = text.starts_with('"') || text == "null";
-        match &*name(key) {
+        match key {
             "usage" => self.is_odd |= self.usage.replace(text).is_some(),
             "provider" => self.is_odd |= std::mem::replace(&mut self.has_provider, true) || !is_text,
             "model" => self.is_odd |= std::mem::replace(&mut self.has_model, true) || !is_text,

@@ -40,8 +40,8 @@ pub struct IntentLog {
     /// True if the session file exists and is locked.
     armed: bool,
     file: Option<OpenIntentLog>,
-    /// The device and number of the file that was emptied, and waits for the next work.
-    emptied: Option<(u64, u64)>,
+    /// The file that was emptied, and waits for the next work.
+    emptied: Option<EmptiedIntentLog>,
     /// The record of the run that is under way, to be repeated in a new file.
     run: Option<IntentRecord>,
     /// The records of the user's commands that are under way, by number.
@@ -58,8 +58,17 @@ pub struct IntentLog {
     pub(super) ownership: LogOwnership,
 }
 
+/// A file without records. It stays open: to open it again takes four system calls more.
+struct EmptiedIntentLog {
+    file: Box<dyn FileIo>,
+    /// Its device and number.
+    identity: (u64, u64),
+}
+
 struct OpenIntentLog {
     file: Box<dyn FileIo>,
+    /// Its device and number, where the system tells them.
+    identity: Option<(u64, u64)>,
     len: u64,
     /// The length at which the log is rewritten before the next question to the model.
     renewed_at: u64,
@@ -255,8 +264,14 @@ impl IntentLog {
             Ok(file) => {
                 self.forget();
                 let len = text.len() as u64;
-                self.file =
-                    Some(OpenIntentLog { file, len, renewed_at: 2 * len + RENEWED_BYTES, torn: false });
+                let identity = identity_of(&*file);
+                self.file = Some(OpenIntentLog {
+                    file,
+                    identity,
+                    len,
+                    renewed_at: 2 * len + RENEWED_BYTES,
+                    torn: false,
+                });
                 records.iter().for_each(|record| self.remember(record));
                 Ok(())
             }
@@ -280,14 +295,11 @@ impl IntentLog {
     /// Removes the file if it is empty. To be called when the session leaves memory; what comes then makes it anew.
     pub fn close(&mut self) {
         let Some(path) = &self.path else { return };
-        let Some(identity) = self.emptied.take() else { return };
-        let is_ours = |state: FileState| state.identity == Some(identity) && state.len == 0;
-        let removed = match self.io.stat(path) {
-            Ok(state) if is_ours(state) => self.io.remove_intent_log(path),
-            // Another file has its name, or none: it is not ours to remove.
-            _ => Ok(()),
-        };
-        if let Err(error) = removed {
+        let Some(emptied) = self.emptied.take() else { return };
+        // If another file has its name, or none, it is not ours to remove.
+        if emptied.is_as_it_was(&*self.io, path)
+            && let Err(error) = self.io.remove_intent_log(path)
+        {
             tracing::debug!(%error, path = %path.display(), "an empty intent log stays");
         }
     }
@@ -326,13 +338,16 @@ impl IntentLog {
         if let Some(mut open) = self.file.take()
             && let Some(path) = &self.path
         {
-            self.emptied = empty(&mut *open.file).unwrap_or_else(|error| {
-                tracing::debug!(%error, path = %path.display(), "an intent log is removed since it cannot be emptied");
-                None
-            });
-            if self.emptied.is_some() {
-                self.ownership.is_emptied();
-                return true;
+            match (empty(&mut *open.file), open.identity) {
+                (Ok(()), Some(identity)) => {
+                    self.emptied = Some(EmptiedIntentLog { file: open.file, identity });
+                    self.ownership.is_emptied();
+                    return true;
+                }
+                (Ok(()), None) => {}
+                (Err(error), _) => {
+                    tracing::debug!(%error, path = %path.display(), "an intent log is removed since it cannot be emptied");
+                }
             }
             if let Err(error) = self.io.remove_intent_log(path) {
                 // The session file has every outcome: a later reader of the intent log finds no open work.
@@ -355,18 +370,20 @@ impl IntentLog {
         let open = match &mut self.file {
             Some(open) => open,
             none => {
-                let file = match reuse(&*self.io, path, self.emptied.take()) {
-                    Some(file) => {
+                let emptied = self.emptied.take().filter(|emptied| emptied.is_as_it_was(&*self.io, path));
+                let (file, identity) = match emptied {
+                    Some(emptied) => {
                         self.ownership.is_used_again(path);
-                        file
+                        (emptied.file, Some(emptied.identity))
                     }
                     None => {
                         let file = create(&*self.io, path).map_err(failed)?;
                         self.ownership.is_made(path);
-                        file
+                        let identity = identity_of(&*file);
+                        (file, identity)
                     }
                 };
-                none.insert(OpenIntentLog { file, len: 0, renewed_at: RENEWED_BYTES, torn: false })
+                none.insert(OpenIntentLog { file, identity, len: 0, renewed_at: RENEWED_BYTES, torn: false })
             }
         };
         let mut text = Vec::new();
@@ -435,20 +452,21 @@ impl ReplaceCalls for ThroughIo<'_> {
     }
 }
 
-/// Empties a file that still has its name. Returns its device and number; `None` when the system does not tell them, or the name is gone.
-fn empty(file: &mut dyn FileIo) -> io::Result<Option<(u64, u64)>> {
-    fail_point::call(Point::IntentLogClear)?;
-    file.set_len(0)?;
-    let state = file.state()?;
-    Ok(state.identity.filter(|_| state.has_name))
+impl EmptiedIntentLog {
+    /// Whether the file has its name still, and no other program has written to it.
+    fn is_as_it_was(&self, io: &dyn Io, path: &Path) -> bool {
+        let is_this = |state: FileState| state.identity == Some(self.identity) && state.len == 0;
+        io.stat(path).is_ok_and(is_this)
+    }
 }
 
-/// The intent log that was emptied before, if it is as it was left.
-fn reuse(io: &dyn Io, path: &Path, emptied: Option<(u64, u64)>) -> Option<Box<dyn FileIo>> {
-    let identity = emptied?;
-    let file = io.extend_intent_log(path).ok()?;
-    let state = file.state().ok()?;
-    (state.identity == Some(identity) && state.len == 0).then_some(file)
+fn identity_of(file: &dyn FileIo) -> Option<(u64, u64)> {
+    file.state().ok()?.identity
+}
+
+fn empty(file: &mut dyn FileIo) -> io::Result<()> {
+    fail_point::call(Point::IntentLogClear)?;
+    file.set_len(0)
 }
 
 /// Creates an intent log. A file that an earlier process left under that name is removed.

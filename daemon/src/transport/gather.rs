@@ -1,0 +1,107 @@
+//! Batches that come within a moment are one write.
+//!
+//! What a model sends at once becomes several events, each of which passes through several tasks. A system call for each, and a reader that is woken
+//! for each, would cost more than what is written.
+
+use std::{
+    future::poll_fn,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::mpsc;
+
+/// How often all tasks that are ready go first: an event passes through as many on its way.
+const ROUNDS: usize = 4;
+
+/// The longest time for these rounds, after which what has come is written: where many sessions are at work, a round takes long.
+const LONGEST: Duration = Duration::from_micros(100);
+
+/// Nothing is added to this many bytes.
+const ENOUGH_BYTES: usize = 64 << 10;
+
+/// The next batch, with those that follow while the tasks that are ready are run; `None` when no more batches come. Dropped early, it loses
+/// what it has taken.
+pub(super) async fn next_batch(batches: &mut mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+    let mut gathered = batches.recv().await?;
+    let began = Instant::now();
+    for _ in 0..ROUNDS {
+        if gathered.len() >= ENOUGH_BYTES || began.elapsed() > LONGEST {
+            break;
+        }
+        others_first().await;
+        while gathered.len() < ENOUGH_BYTES
+            && let Ok(batch) = batches.try_recv()
+        {
+            gathered.extend_from_slice(&batch);
+        }
+    }
+    Some(gathered)
+}
+
+/// Lets the tasks go first that are ready now. Unlike tokio's `yield_now`, without a look for what comes from outside: that is a system
+/// call.
+async fn others_first() {
+    let mut is_last = false;
+    poll_fn(|context| {
+        if is_last {
+            return Poll::Ready(());
+        }
+        is_last = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Passes on what it gets, as the tasks on the way of an event do.
+    fn passing_on(mut from: mpsc::Receiver<Vec<u8>>) -> mpsc::Receiver<Vec<u8>> {
+        let (to, receiver) = mpsc::channel(8);
+        tokio::spawn(async move {
+            while let Some(batch) = from.recv().await {
+                if to.send(batch).await.is_err() {
+                    break;
+                }
+            }
+        });
+        receiver
+    }
+
+    #[tokio::test]
+    async fn what_is_under_way_is_written_at_once() {
+        let (sender, receiver) = mpsc::channel(8);
+        let mut end = passing_on(passing_on(receiver));
+        tokio::spawn(async move {
+            sender.send(b"a".to_vec()).await.unwrap();
+            // The writer is woken before the next batch is sent.
+            others_first().await;
+            others_first().await;
+            sender.send(b"b".to_vec()).await.unwrap();
+            // Waits for something from outside: no part of the same moment.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            sender.send(b"c".to_vec()).await.unwrap();
+        });
+        // On a machine that is busy the time may be over before.
+        let mut all = next_batch(&mut end).await.unwrap();
+        assert!(all == b"ab" || all == b"a", "{all:?}");
+        while let Some(batch) = next_batch(&mut end).await {
+            all.extend(batch);
+        }
+        assert_eq!(all, b"abc");
+    }
+
+    #[tokio::test]
+    async fn a_long_batch_is_not_made_longer() {
+        let (sender, mut receiver) = mpsc::channel(2);
+        sender.send(vec![b'a'; ENOUGH_BYTES]).await.unwrap();
+        sender.send(b"b".to_vec()).await.unwrap();
+        drop(sender);
+        assert_eq!(next_batch(&mut receiver).await.unwrap().len(), ENOUGH_BYTES);
+        assert_eq!(next_batch(&mut receiver).await.unwrap(), b"b");
+        assert_eq!(next_batch(&mut receiver).await, None);
+    }
+}
