@@ -20,23 +20,43 @@ const LONGEST: Duration = Duration::from_micros(100);
 /// Nothing is added to this many bytes.
 const ENOUGH_BYTES: usize = 64 << 10;
 
-/// The next batch, with those that follow while the tasks that are ready are run; `None` when no more batches come. Dropped early, it loses
-/// what it has taken.
-pub(super) async fn next_batch(batches: &mut mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
-    let mut gathered = batches.recv().await?;
-    let began = Instant::now();
-    for _ in 0..ROUNDS {
-        if gathered.len() >= ENOUGH_BYTES || began.elapsed() > LONGEST {
-            break;
-        }
-        others_first().await;
-        while gathered.len() < ENOUGH_BYTES
-            && let Ok(batch) = batches.try_recv()
-        {
-            gathered.extend_from_slice(&batch);
-        }
+/// A batch is alone, and written at once, when the one before it came longer ago than this.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Takes batches, and makes one of those that come within a moment.
+pub(super) struct BatchGatherer {
+    batches: mpsc::Receiver<Vec<u8>>,
+    /// When the last one was taken.
+    last: Option<Instant>,
+}
+
+impl BatchGatherer {
+    pub(super) fn new(batches: mpsc::Receiver<Vec<u8>>) -> Self {
+        Self { batches, last: None }
     }
-    Some(gathered)
+
+    /// The next batch; behind another one, with those that follow while the tasks that are ready are run. `None` when no more batches come.
+    /// Dropped early, it loses what it has taken.
+    pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
+        let mut gathered = self.batches.recv().await?;
+        let began = Instant::now();
+        let last = self.last.replace(began);
+        if last.is_none_or(|last| began.duration_since(last) > PAUSE) {
+            return Some(gathered);
+        }
+        for _ in 0..ROUNDS {
+            if gathered.len() >= ENOUGH_BYTES || began.elapsed() > LONGEST {
+                break;
+            }
+            others_first().await;
+            while gathered.len() < ENOUGH_BYTES
+                && let Ok(batch) = self.batches.try_recv()
+            {
+                gathered.extend_from_slice(&batch);
+            }
+        }
+        Some(gathered)
+    }
 }
 
 /// Lets the tasks go first that are ready now. Unlike tokio's `yield_now`, without a look for what comes from outside: that is a system
@@ -74,8 +94,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_under_way_is_written_at_once() {
         let (sender, receiver) = mpsc::channel(8);
-        let mut end = passing_on(passing_on(receiver));
+        let mut end = BatchGatherer::new(passing_on(passing_on(receiver)));
         tokio::spawn(async move {
+            sender.send(b"0".to_vec()).await.unwrap();
+            others_first().await;
             sender.send(b"a".to_vec()).await.unwrap();
             // The writer is woken before the next batch is sent.
             others_first().await;
@@ -85,10 +107,11 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(1)).await;
             sender.send(b"c".to_vec()).await.unwrap();
         });
+        assert_eq!(end.next().await.unwrap(), b"0", "the first one does not wait");
         // On a machine that is busy the time may be over before.
-        let mut all = next_batch(&mut end).await.unwrap();
+        let mut all = end.next().await.unwrap();
         assert!(all == b"ab" || all == b"a", "{all:?}");
-        while let Some(batch) = next_batch(&mut end).await {
+        while let Some(batch) = end.next().await {
             all.extend(batch);
         }
         assert_eq!(all, b"abc");
@@ -96,12 +119,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_batch_is_not_made_longer() {
-        let (sender, mut receiver) = mpsc::channel(2);
+        let (sender, receiver) = mpsc::channel(2);
         sender.send(vec![b'a'; ENOUGH_BYTES]).await.unwrap();
         sender.send(b"b".to_vec()).await.unwrap();
         drop(sender);
-        assert_eq!(next_batch(&mut receiver).await.unwrap().len(), ENOUGH_BYTES);
-        assert_eq!(next_batch(&mut receiver).await.unwrap(), b"b");
-        assert_eq!(next_batch(&mut receiver).await, None);
+        let mut batches = BatchGatherer { batches: receiver, last: Some(Instant::now()) };
+        assert_eq!(batches.next().await.unwrap().len(), ENOUGH_BYTES);
+        assert_eq!(batches.next().await.unwrap(), b"b");
+        assert_eq!(batches.next().await, None);
     }
 }

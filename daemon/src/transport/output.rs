@@ -10,7 +10,7 @@ use agentd_protocol::lines::Line;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{gather::next_batch, standard_stream::StandardStream};
+use super::{gather::BatchGatherer, standard_stream::StandardStream};
 use crate::limits::{LONG_BATCH_BYTES, WAITING_BATCHES, WAITING_IN_PROCESS_LINES};
 
 /// Takes finished batches of lines. Dropping it discards batches that a task has not written yet; a thread goes on.
@@ -108,11 +108,11 @@ impl Output {
     pub fn to_stdout() -> io::Result<Self> {
         let stdout = io::stdout();
         let Some(stream) = StandardStream::writing(&stdout) else { return Self::on_thread(stdout) };
-        let (handle, (mut batches, end)) = Self::new();
+        let (handle, (batches, end)) = Self::new();
         tokio::spawn(async move {
-            let mut result = Ok(());
+            let (mut result, mut batches) = (Ok(()), BatchGatherer::new(batches));
             while result.is_ok()
-                && let Some(batch) = next_batch(&mut batches).await
+                && let Some(batch) = batches.next().await
             {
                 result = stream.write_all(&batch).await;
             }

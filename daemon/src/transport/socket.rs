@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{ClientLineBudget, Output, gather::next_batch};
+use super::{ClientLineBudget, Output, gather::BatchGatherer};
 use crate::limits::WAITING_SOCKET_LINES;
 
 /// Bytes of one read.
@@ -147,8 +147,9 @@ fn take(
     Ok(count)
 }
 
-async fn write(mut output: OwnedWriteHalf, mut batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
-    while let Some(batch) = next_batch(&mut batches).await {
+async fn write(mut output: OwnedWriteHalf, batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    let mut batches = BatchGatherer::new(batches);
+    while let Some(batch) = batches.next().await {
         output.write_all(&batch).await?;
     }
     output.shutdown().await
