@@ -7,10 +7,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::{
-    looks::look,
-    stamp::{Stamp, now},
-};
+use crate::stamp::{Stamp, look, now};
 
 /// The paths that are remembered at most.
 const MOST_KNOWN: usize = 1024;

@@ -7,7 +7,6 @@ mod absent_names;
 mod absent_path;
 pub mod fail_point;
 pub mod lock;
-mod looks;
 mod quick_access;
 pub mod replace;
 pub mod stamp;
@@ -16,6 +15,6 @@ pub mod xattr;
 
 pub use absent_names::AbsentNames;
 pub use absent_path::is_absent;
-pub use looks::{Look, look, looking_once};
+
 pub use quick_access::{AccessInterrupted, QuickAccess};
-pub use stamp::Stamp;
+pub use stamp::{Look, Stamp, look, looking_once};
