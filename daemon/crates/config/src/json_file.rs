@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agentd_files::exists;
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenError, OpenRules, owner_of};
 use serde_json::Value;
@@ -95,7 +96,7 @@ pub fn read_project_json(path: &Path) -> Result<Option<JsonDocument>, JsonFileEr
 
 /// [`read_project_json`] for a file anywhere in the project in `cwd`.
 pub(crate) fn read_json_of(cwd: &Path, path: &Path) -> Result<Option<JsonDocument>, JsonFileError> {
-    let root = cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(cwd);
+    let root = cwd.ancestors().find(|folder| exists(&folder.join(".git"))).unwrap_or(cwd);
     let owner = owner_of(root).map_or(AcceptedOwner::Own, AcceptedOwner::OwnOr);
     read(path, &OpenRules::new(LinkPolicy::Beneath(root)).owner(owner).max_bytes(MAX_FILE_BYTES))
 }

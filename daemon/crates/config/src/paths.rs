@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_files::AbsentNames;
+use agentd_files::{AbsentNames, exists};
 use agentd_protocol::{plain_path::without_dots, socket_path::Surroundings};
 
 use crate::{Environment, real_folders::real_path};
@@ -191,7 +191,7 @@ impl ProjectFolders {
     #[must_use]
     pub fn own(&self, name: &str) -> Option<PathBuf> {
         let own = self.0.iter().find(|folder| folder.ends_with(".agentd"))?;
-        Some(own.join(name)).filter(|path| path.exists())
+        Some(own.join(name)).filter(|path| exists(path))
     }
 
     /// Where this entry is, as [`Self::find`] has it, or else would be made: in agentd's own folder. `None` where the project has none.
@@ -204,7 +204,7 @@ impl ProjectFolders {
     /// The first existing one of these entries, agentd's before pi's.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<PathBuf> {
-        self.0.iter().map(|folder| folder.join(name)).find(|path| path.exists())
+        self.0.iter().map(|folder| folder.join(name)).find(|path| exists(path))
     }
 }
 
@@ -216,7 +216,7 @@ pub fn is_of_project(file: &Path, cwd: &Path, agent_dir: &AgentDir, environment:
     let home = environment.non_empty("HOME").map(|home| real_path(Path::new(home)));
     let of_user = |folder: &Path| home.as_deref().is_some_and(|home| home.starts_with(folder));
     let holds = |cwd: &Path, agent_dir: &Path, file: &Path| {
-        let around = cwd.ancestors().filter(|folder| has_git(folder) && folder.join(".git").exists());
+        let around = cwd.ancestors().filter(|folder| has_git(folder) && exists(&folder.join(".git")));
         let root = [cwd].into_iter().chain(around).filter(|folder| !of_user(&real_path(folder))).last();
         root.is_some_and(|root| file.starts_with(root)) && !file.starts_with(agent_dir)
     };

@@ -27,19 +27,21 @@ static KNOWN: Mutex<Option<HashMap<PathBuf, (Identity, PathBuf)>>> = Mutex::new(
 /// has one place. What was found stays true then; only where a folder was moved and a link put in its place, it is that link.
 #[must_use]
 pub fn real_path(path: &Path) -> PathBuf {
-    let identity = identity_of(path);
+    let Some(found) = look(path) else { return path.to_path_buf() };
+    if !found.is_folder {
+        return real_path_of_file(path);
+    }
+    let identity = Identity { device: found.device, inode: found.stamp.number() };
     let known = |identity| {
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let (found, real) = known.as_ref()?.get(path)?;
         (*found == identity).then(|| real.clone())
     };
-    if let Some(real) = identity.and_then(known) {
+    if let Some(real) = known(identity) {
         return real;
     }
     let Ok(real) = path.canonicalize() else { return path.to_path_buf() };
-    if let Some(identity) = identity
-        && identity_of(&real) == Some(identity)
-    {
+    if identity_of(&real) == Some(identity) {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         if known.len() >= MOST_KNOWN {
@@ -48,6 +50,18 @@ pub fn real_path(path: &Path) -> PathBuf {
         known.insert(path.to_path_buf(), (identity, real.clone()));
     }
     real
+}
+
+/// That of its folder, unless it is a link itself. Where a file has several names that differ in case, the system alone knows which is the real one.
+fn real_path_of_file(path: &Path) -> PathBuf {
+    if cfg!(target_os = "linux")
+        && let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+        && !folder.as_os_str().is_empty()
+        && path.symlink_metadata().is_ok_and(|about| !about.is_symlink())
+    {
+        return real_path(folder).join(name);
+    }
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// The folder that a path leads to; `None` where it is none.
@@ -87,6 +101,13 @@ mod tests {
         let (file, link) = (root.join("file"), root.join("link"));
         fs::write(&file, "").unwrap();
         symlink(&file, &link).unwrap();
-        assert_eq!((real_path(&link), real_path(&root.join("none"))), (file, root.join("none")));
+        assert_eq!((real_path(&link), real_path(&root.join("none"))), (file.clone(), root.join("none")));
+        let folder = root.join("folder");
+        symlink(&root, &folder).unwrap();
+        for below in ["file", "link", "folder/../folder/file"] {
+            assert_eq!(real_path(&folder.join(below)), file, "{below}");
+        }
+        symlink("nowhere", root.join("dangling")).unwrap();
+        assert_eq!(real_path(&root.join("dangling")), root.join("dangling"));
     }
 }

@@ -12,6 +12,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use agentd_files::exists;
 use agentd_protocol::{resources::Diagnostic, settings::ProjectTrust};
 use serde_json::Value;
 
@@ -284,7 +285,7 @@ fn needs_trust(question: &TrustQuestion<'_>, instructions: &[Candidate]) -> bool
 
 /// `.agents/skills` of the working directory or of an ancestor up to the root of its repository.
 fn project_skills(cwd: &Path, environment: &Environment) -> Option<PathBuf> {
-    project_skill_folders(cwd, environment).map(|folder| folder.join("skills")).find(|skills| skills.exists())
+    project_skill_folders(cwd, environment).map(|folder| folder.join("skills")).find(|skills| exists(skills))
 }
 
 /// The folders `.agents` that can hold skills of the project: that of the working directory, then those of its ancestors up
@@ -295,7 +296,7 @@ pub(crate) fn project_skill_folders(cwd: &Path, environment: &Environment) -> im
     let mut in_repository = true;
     let folders = cwd.ancestors().take_while(move |folder| {
         let is_in = in_repository;
-        in_repository = !folder.join(".git").exists();
+        in_repository = !exists(&folder.join(".git"));
         is_in
     });
     folders.map(|folder| folder.join(".agents")).filter(move |folder| Some(skills(folder)) != own)

@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use agentd_files::{Stamp, stamp::now};
+use agentd_files::{Stamp, exists, is_folder, stamp::now};
 
 /// Paths at which nothing was.
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ struct AbsentPaths {
 impl Absences {
     /// Nothing was at `path`. Looks at the folders above it; blocks.
     pub(crate) fn add(&mut self, path: PathBuf) {
-        let nearest = path.ancestors().find(|there| there.symlink_metadata().is_ok());
-        match nearest.filter(|folder| folder.is_dir()).map(Path::to_path_buf) {
+        let nearest = path.ancestors().find(|there| exists(there) || there.symlink_metadata().is_ok());
+        match nearest.filter(|folder| is_folder(folder)).map(Path::to_path_buf) {
             Some(folder) => self.by_folder.entry(folder).or_default().paths.push(path),
             None => self.behind_links.push(path),
         }

@@ -8,13 +8,14 @@ use std::{
 };
 
 use agentd_config::{
-    MAX_TEXT_BYTES, ProjectBounds,
+    MAX_TEXT_BYTES, ProjectBounds, real_path,
     resources::{
         FolderChild, FolderWalk,
         front_matter::{fields, split},
     },
 };
 use agentd_files::Stamp;
+use agentd_files::{is_file, is_folder};
 use agentd_protocol::{
     capabilities::{CapabilityKind, CapabilityLevel},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
@@ -156,13 +157,13 @@ impl<'a> Scan<'a> {
     /// Returns whether there is a folder.
     pub(crate) fn is_folder(&mut self, path: &Path) -> bool {
         self.stamp(path);
-        path.is_dir()
+        is_folder(path)
     }
 
     /// Returns whether there is a file.
     pub(crate) fn is_file(&mut self, path: &Path) -> bool {
         self.stamp(path);
-        path.is_file()
+        is_file(path)
     }
 
     fn stamp(&mut self, path: &Path) {
@@ -187,7 +188,7 @@ impl<'a> Scan<'a> {
 
     fn add_files(&mut self, folder: &Path, level: CapabilityLevel, depth: usize, found: &mut FoundFiles<'_>) {
         // Links can lead around.
-        if !found.seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())) {
+        if !found.seen.insert(real_path(folder)) {
             return;
         }
         for child in self.children(folder, level) {
@@ -212,7 +213,7 @@ impl<'a> Scan<'a> {
             return Vec::new();
         }
         if level == CapabilityLevel::Project {
-            let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+            let real = real_path(folder);
             if !real.starts_with(&self.place.bounds.root) {
                 self.warn(folder, "this folder leads out of the project, and is not read");
                 return Vec::new();

@@ -17,4 +17,4 @@ pub use absent_names::AbsentNames;
 pub use absent_path::is_absent;
 
 pub use quick_access::{AccessInterrupted, QuickAccess};
-pub use stamp::{Look, Stamp, look, looking_once};
+pub use stamp::{Look, Stamp, exists, is_file, is_folder, look, looking_once};

@@ -68,6 +68,8 @@ pub struct Look {
     pub device: u64,
     /// Whether it is a folder.
     pub is_folder: bool,
+    /// Whether it is a regular file.
+    pub is_file: bool,
 }
 
 thread_local! {
@@ -114,9 +116,28 @@ pub fn look(path: &Path) -> Option<Look> {
     })
 }
 
+/// Whether something is at a path, behind links, by [`look`]. Blocks.
+#[must_use]
+pub fn exists(path: &Path) -> bool {
+    look(path).is_some()
+}
+
+/// Whether a folder is at a path, behind links, by [`look`]. Blocks.
+#[must_use]
+pub fn is_folder(path: &Path) -> bool {
+    look(path).is_some_and(|look| look.is_folder)
+}
+
+/// Whether a regular file is at a path, behind links, by [`look`]. Blocks.
+#[must_use]
+pub fn is_file(path: &Path) -> bool {
+    look(path).is_some_and(|look| look.is_file)
+}
+
 fn look_now(path: &Path) -> Option<Look> {
     let about = fs::metadata(path).ok()?;
-    Some(Look { stamp: Stamp::from(&about), device: about.dev(), is_folder: about.is_dir() })
+    let stamp = Stamp::from(&about);
+    Some(Look { stamp, device: about.dev(), is_folder: about.is_dir(), is_file: about.is_file() })
 }
 
 /// The time since the epoch, in seconds and nanoseconds: now, or within [`looking_once`] its beginning. A stamp that is
@@ -150,8 +171,8 @@ mod tests {
             assert_eq!(Stamp::of(&path), None, "the inner one did not end the outer one");
             assert!(now() < clock(), "stamps are as old as the reading");
         });
-        assert!(look(&path).is_some_and(|look| !look.is_folder && Some(look.stamp) == Stamp::of(&path)));
-        assert!(look(folder.path()).is_some_and(|look| look.is_folder));
+        assert!(exists(&path) && is_file(&path) && !is_folder(&path) && Stamp::of(&path).is_some());
+        assert!(exists(folder.path()) && is_folder(folder.path()) && !is_file(folder.path()));
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl PackageFolders {
 
 /// The path without symbolic links where it exists, else as it is.
 pub(crate) fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+    agentd_config::real_path(path)
 }
 
 #[cfg(test)]

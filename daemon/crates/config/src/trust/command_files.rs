@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agentd_files::is_folder;
 use agentd_protocol::resources::DiagnosticKind;
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
@@ -39,7 +40,7 @@ pub(super) fn running_commands(cwd: &Path, environment: &Environment, foreign: b
     }
     let folders = OWN.iter().chain(FOREIGN.iter().filter(|_| foreign)).map(|folder| cwd.join(folder));
     let mut walk = FolderWalk::new(DiagnosticKind::Prompt);
-    let files = folders.filter(|folder| folder.is_dir()).flat_map(|folder| {
+    let files = folders.filter(|folder| is_folder(folder)).flat_map(|folder| {
         // What is wrong with them is said by those who read them.
         walk.files(&folder, FolderLayout::PromptsBelow)
     });

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agentd_files::is_file;
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 use crate::{Environment, real_folders::real_path};
@@ -41,7 +42,7 @@ pub(super) fn foreign_starting(cwd: &Path, environment: &Environment) -> Vec<Pat
         return Vec::new();
     }
     let files = FILES.iter().map(|(name, text)| (cwd.join(name), *text));
-    let files = files.filter(|(path, text)| path.is_file() && says(path, text)).map(|(path, _)| path);
+    let files = files.filter(|(path, text)| is_file(path) && says(path, text)).map(|(path, _)| path);
     files.collect()
 }
 

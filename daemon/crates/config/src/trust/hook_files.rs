@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_files::exists;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -37,7 +38,7 @@ const MAX_WORDS: usize = 2000;
 ///
 /// The rest of these files does not count: Claude Code writes to them with every permission that its user gives.
 pub(super) fn claude_hooks(cwd: &Path) -> Vec<(PathBuf, Value)> {
-    let files = CLAUDE_FILES.iter().map(|file| cwd.join(file)).filter(|path| path.exists());
+    let files = CLAUDE_FILES.iter().map(|file| cwd.join(file)).filter(|path| exists(path));
     let named = files.filter_map(|path| {
         let document = read_project_json(&path).ok()??;
         let hooks = document.value.get("hooks").filter(|hooks| !is_empty(hooks))?;

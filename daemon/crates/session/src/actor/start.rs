@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
 use agentd_extensions::{HostRunner, KeptHosts};
+use agentd_files::looking_once;
 use agentd_protocol::resources::Diagnostic;
 use futures::FutureExt;
 use tokio::{sync::mpsc, task::JoinSet};
@@ -249,7 +250,7 @@ async fn start(
                 begin(context, &options, unbegun)
             }
         };
-        tokio::task::spawn_blocking(begin).await?
+        tokio::task::spawn_blocking(move || looking_once(begin)).await?
     };
     let BegunSession { context, session, chooser } = match begun {
         Ok(begun) => begun,

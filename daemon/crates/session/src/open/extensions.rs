@@ -4,6 +4,7 @@ use std::path::Path;
 
 use agentd_config::StartingFiles;
 use agentd_extensions::{ExtensionKind, ExtensionSource, HostRunner, LoadError, node_program};
+use agentd_files::looking_once;
 use agentd_packages::{Discovery, ExtensionKind as FoundKind, FoundExtension, discover, find_node};
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
 use tokio::task::spawn_blocking;
@@ -36,8 +37,11 @@ pub(crate) async fn find_extensions_again(
     mut context: SessionContext,
 ) -> Result<(SessionContext, ExtensionsFound, Vec<LoadError>), OpenError> {
     let looking = spawn_blocking(move || {
-        let mut found = discover(&context.discovery_query());
-        context.diagnostics.extend(leave_out_changed(&context, &mut found));
+        let found = looking_once(|| {
+            let mut found = discover(&context.discovery_query());
+            context.diagnostics.extend(leave_out_changed(&context, &mut found));
+            found
+        });
         (context, found)
     });
     let (mut context, Discovery { extensions, errors, diagnostics, .. }) = looking.await?;

@@ -17,6 +17,7 @@ use agentd_config::{
     temp_dir,
 };
 use agentd_extensions::NestedBook;
+use agentd_files::looking_once;
 use agentd_kernels::SessionKernels;
 use agentd_process::{ArtifactFolder, BackgroundProcesses, ShellSession};
 use agentd_protocol::{
@@ -141,13 +142,16 @@ pub(crate) fn prepare(
         SessionSource::Options | SessionSource::Copy(_) => options,
     };
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
-    let loaded = load_settings(&agent_dir, options, source.unloaded(), trust_source.answer());
+    let loaded =
+        looking_once(|| load_settings(&agent_dir, options, source.unloaded(), trust_source.answer()));
     if matches!(trust_source, TrustSource::Extensions)
         && let Some(pass) = TrustPass::of(services, options, &agent_dir, &loaded.trust)
     {
         return Ok(Preparation::Asks(Box::new(pass), source));
     }
-    prepare_from(services, options, source, (agent_dir, loaded)).map(|it| Preparation::Done(Box::new(it)))
+    // Apart from the settings: what a crash left is taken back, and files that were looked at may change by that.
+    let prepared = looking_once(|| prepare_from(services, options, source, (agent_dir, loaded)))?;
+    Ok(Preparation::Done(Box::new(prepared)))
 }
 
 /// Takes back the changes of several files that a killed daemon left half made, and tells the user. Blocks.

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_files::AbsentNames;
+use agentd_files::{AbsentNames, exists, is_file};
 use agentd_safe_open::{AcceptedOwner, owner_of};
 
 use crate::{AgentDir, Environment, paths::has_git, real_folders::real_path, text_file::read_text};
@@ -178,12 +178,12 @@ fn context_file_of(directory: &Path) -> Option<PathBuf> {
     if !CONTEXT_FILES.may_be_in(directory) {
         return None;
     }
-    NAMES.into_iter().map(|name| directory.join(name)).find(|path| path.is_file())
+    NAMES.into_iter().map(|name| directory.join(name)).find(|path| is_file(path))
 }
 
 /// The file of the main repository that the worktree around `cwd` has itself.
 fn shadowed_file(cwd: &Path) -> Option<PathBuf> {
-    let worktree = cwd.ancestors().find(|folder| has_git(folder) && folder.join(".git").exists())?;
+    let worktree = cwd.ancestors().find(|folder| has_git(folder) && exists(&folder.join(".git")))?;
     let main = main_repository(worktree)?;
     let worktree = real_path(worktree);
     if worktree == main || !worktree.starts_with(&main) {
@@ -196,7 +196,7 @@ fn shadowed_file(cwd: &Path) -> Option<PathBuf> {
 /// The main repository of a worktree: its `.git` is a file that points into the main one's `.git/worktrees/`.
 fn main_repository(worktree: &Path) -> Option<PathBuf> {
     let pointer = worktree.join(".git");
-    if !pointer.is_file() {
+    if !is_file(&pointer) {
         return None;
     }
     let text = read_text(&pointer).ok()??;
