@@ -175,18 +175,25 @@ impl Parts {
         let mut best: [Option<NodeId>; 3] = [None; 3];
         let mut articles = 0;
         for node in dom.below(body) {
-            let is_main = dom.tag(node) == Some(Tag::Main) || dom.attribute(node, "role") == Some("main");
-            let is_article = dom.tag(node) == Some(Tag::Article)
-                || dom.attribute(node, "itemprop") == Some("articleBody")
-                || dom.attribute(node, "class").is_some_and(|class| {
-                    class
-                        .split_whitespace()
-                        .any(|name| matches!(name, "markdown-body" | "article-body" | "entry-content"))
-                });
+            let mut is_main = dom.tag(node) == Some(Tag::Main);
+            let mut is_article = dom.tag(node) == Some(Tag::Article);
+            let mut is_content = false;
+            for (name, value) in dom.attributes(node) {
+                match name {
+                    "role" => is_main |= value == "main",
+                    "itemprop" => is_article |= value == "articleBody",
+                    "class" => {
+                        is_article |= value
+                            .split_whitespace()
+                            .any(|name| matches!(name, "markdown-body" | "article-body" | "entry-content"));
+                    }
+                    "id" => {
+                        is_content = matches!(value, "content" | "main" | "main-content" | "mw-content-text");
+                    }
+                    _ => {}
+                }
+            }
             articles += u32::from(is_article);
-            let is_content = dom
-                .attribute(node, "id")
-                .is_some_and(|id| matches!(id, "content" | "main" | "main-content" | "mw-content-text"));
             for (place, is_one) in best.iter_mut().zip([is_article, is_main, is_content]) {
                 if is_one && place.is_none_or(|known| self.text[node.index()] > self.text[known.index()]) {
                     *place = Some(node);
@@ -302,15 +309,16 @@ fn named(names: &str) -> Named {
 
 /// Whether an element says that it is not shown.
 fn is_hidden(dom: &Dom, node: NodeId) -> bool {
-    dom.attribute(node, "hidden").is_some()
-        || dom.attribute(node, "aria-hidden") == Some("true")
-        || dom.attribute(node, "style").is_some_and(|style| {
-            let style: String = style.chars().filter(|letter| !letter.is_whitespace()).take(200).collect();
+    dom.attributes(node).any(|(name, value)| match name {
+        "hidden" => true,
+        "aria-hidden" => value == "true",
+        "style" => {
+            let style: String = value.chars().filter(|letter| !letter.is_whitespace()).take(200).collect();
             style.contains("display:none") || style.contains("visibility:hidden")
-        })
-        || dom.attribute(node, "class").is_some_and(|class| {
-            class
-                .split_whitespace()
-                .any(|name| matches!(name, "sr-only" | "visually-hidden" | "screen-reader-text"))
-        })
+        }
+        "class" => value
+            .split_whitespace()
+            .any(|name| matches!(name, "sr-only" | "visually-hidden" | "screen-reader-text")),
+        _ => false,
+    })
 }

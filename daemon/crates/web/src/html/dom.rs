@@ -4,18 +4,16 @@ use std::{
     borrow::Cow,
     cell::{Cell, RefCell},
     rc::Rc,
-    time::{Duration, Instant},
 };
 
 use html5ever::{
-    Attribute, LocalName, Namespace, ParseOpts, QualName,
+    Attribute, LocalName, Namespace, QualName,
     interface::tree_builder::ElemName,
-    parse_document,
-    tendril::{StrTendril, TendrilSink as _},
-    tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeSink},
+    tendril::StrTendril,
+    tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeBuilder, TreeBuilderOpts, TreeSink},
 };
 
-use super::tag::Tag;
+use super::{tag::Tag, tokens::tokenize};
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -25,12 +23,6 @@ const MAX_NODES: usize = 400_000;
 
 /// How deep elements are nested. Browsers stop at 512.
 const MAX_DEPTH: u32 = 512;
-
-/// Bytes that the parser gets at once. Between two pieces the limits are looked at: one makes at most some 170,000 nodes.
-const PIECE: usize = 1 << 10;
-
-/// The longest time for one document: a page of a megabyte takes a hundredth of it.
-const MAX_TIME: Duration = Duration::from_secs(3);
 
 /// The number of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,21 +68,9 @@ impl Dom {
     /// Parses a document. Any text is one.
     pub(crate) fn parse(text: &str) -> Self {
         let is_full = Rc::new(Cell::new(false));
-        let mut parser = parse_document(Sink::new(Rc::clone(&is_full)), ParseOpts::default());
-        let begun = Instant::now();
-        let mut rest = text;
-        let mut is_cut = false;
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE));
-            // At least one character: none is longer than a piece.
-            parser.process(StrTendril::from_slice(piece));
-            rest = after;
-            if is_full.get() || begun.elapsed() > MAX_TIME {
-                is_cut = !rest.is_empty() || is_full.get();
-                break;
-            }
-        }
-        Self { nodes: parser.finish(), is_cut }
+        let builder = TreeBuilder::new(Sink::new(Rc::clone(&is_full)), TreeBuilderOpts::default());
+        let is_cut = tokenize(text, &builder, &is_full);
+        Self { nodes: builder.sink.finish(), is_cut: is_cut || is_full.get() }
     }
 
     /// How many nodes there are.
@@ -141,12 +121,16 @@ impl Dom {
 
     /// The value of an attribute.
     pub(crate) fn attribute(&self, id: NodeId, name: &str) -> Option<&str> {
-        match &self.node(id).content {
-            Content::Element { attributes, .. } => {
-                attributes.iter().find(|attribute| &*attribute.name.local == name).map(|found| &*found.value)
-            }
-            _ => None,
-        }
+        self.attributes(id).find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// The attributes, each with its value.
+    pub(crate) fn attributes(&self, id: NodeId) -> impl Iterator<Item = (&str, &str)> + '_ {
+        let attributes = match &self.node(id).content {
+            Content::Element { attributes, .. } => &attributes[..],
+            _ => &[],
+        };
+        attributes.iter().map(|attribute| (&*attribute.name.local, &*attribute.value))
     }
 
     /// All nodes below a node, with itself, in the order of the document, in a single pass.
@@ -423,7 +407,113 @@ impl TreeSink for Sink {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
+    use html5ever::{ParseOpts, parse_document, tendril::TendrilSink as _};
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// The tree as text.
+    fn shown(dom: &Dom) -> String {
+        let mut text = String::new();
+        let mut waiting = vec![(dom.root(), 0)];
+        while let Some((id, depth)) = waiting.pop() {
+            let _ = match &dom.node(id).content {
+                Content::Other => writeln!(text, "{depth} -"),
+                Content::Text(content) => writeln!(text, "{depth} {:?}", &**content),
+                Content::Element { name, attributes, .. } => {
+                    writeln!(text, "{depth} {name:?} {attributes:?}")
+                }
+            };
+            let children: Vec<NodeId> = dom.children(id).collect();
+            waiting.extend(children.into_iter().rev().map(|child| (child, depth + 1)));
+        }
+        text
+    }
+
+    /// The tree that html5ever makes by itself.
+    fn by_html5ever(text: &str) -> Dom {
+        let sink = Sink::new(Rc::new(Cell::new(false)));
+        Dom { nodes: parse_document(sink, ParseOpts::default()).one(text), is_cut: false }
+    }
+
+    fn piece() -> impl Strategy<Value = String> {
+        const NAMES: [&str; 30] = [
+            "p",
+            "b",
+            "i",
+            "a",
+            "table",
+            "tr",
+            "td",
+            "caption",
+            "select",
+            "option",
+            "svg",
+            "math",
+            "mi",
+            "desc",
+            "foreignObject",
+            "title",
+            "textarea",
+            "script",
+            "style",
+            "plaintext",
+            "template",
+            "form",
+            "frameset",
+            "noscript",
+            "iframe",
+            "xmp",
+            "ul",
+            "li",
+            "body",
+            "head",
+        ];
+        const TEXTS: [&str; 24] = [
+            "x",
+            " ",
+            "\n",
+            "\r\n",
+            "\0",
+            "&amp;",
+            "&lt",
+            "&#65;",
+            "&#x80;",
+            "&notit;",
+            "&nosuch;",
+            "<!-- c -->",
+            "<!--",
+            "-->",
+            "<![CDATA[x]]>",
+            "<!DOCTYPE html>",
+            "<?pi?>",
+            "</",
+            "<",
+            "</ x>",
+            "<x y=\"1\" y='2' z=3 Y>",
+            "<br/>",
+            "é\u{10000}",
+            "]]>",
+        ];
+        prop_oneof![
+            prop::sample::select(&NAMES[..]).prop_map(|name| format!("<{name}>")),
+            prop::sample::select(&NAMES[..]).prop_map(|name| format!("<{name} class=\"a &amp; b\" ID=x>")),
+            prop::sample::select(&NAMES[..]).prop_map(|name| format!("</{name}>")),
+            prop::sample::select(&TEXTS[..]).prop_map(str::to_owned),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn the_tree_is_that_of_html5ever(pieces in prop::collection::vec(piece(), 0..24)) {
+            let text = pieces.concat();
+            prop_assert_eq!(shown(&Dom::parse(&text)), shown(&by_html5ever(&text)), "{:?}", text);
+        }
+    }
 
     #[test]
     fn the_tree_is_that_of_the_parser() {
@@ -441,7 +531,17 @@ mod tests {
             let dom = Dom::parse(&text);
             assert!(dom.is_cut && dom.len() < 3_000_000, "{}", dom.len());
         }
-        let dom = Dom::parse(&format!("<p {}>x", "a=1 ".repeat(1000)));
-        assert_eq!(dom.plain_text(dom.root(), 9), "x");
+    }
+
+    #[test]
+    fn of_many_attributes_of_one_name_the_first_counts() {
+        for count in [1, 10, 1000] {
+            let others: String = (0..count).map(|index| format!("a{index}={index} A=2 ")).collect();
+            let text = format!("<p a=1 {others}>x");
+            let dom = Dom::parse(&text);
+            assert_eq!(shown(&dom), shown(&by_html5ever(&text)));
+            let p = dom.find(dom.root(), Tag::P).unwrap();
+            assert_eq!((dom.attribute(p, "a"), dom.attributes(p).count()), (Some("1"), count + 1));
+        }
     }
 }

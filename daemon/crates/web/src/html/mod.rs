@@ -11,6 +11,7 @@ mod marks;
 mod quality;
 mod table;
 mod tag;
+mod tokens;
 
 use reqwest::Url;
 
