@@ -17,8 +17,9 @@ const ROUNDS: usize = 4;
 /// The longest time for these rounds, after which what has come is written: where many sessions are at work, a round takes long.
 const LONGEST: Duration = Duration::from_micros(100);
 
-/// Nothing is added to this many bytes.
-const ENOUGH_BYTES: usize = 64 << 10;
+/// Nothing is added to this many bytes: of a long answer at full speed as much comes at once, and to copy more together costs more than it
+/// spares.
+const ENOUGH_BYTES: usize = 4 << 10;
 
 /// A batch is alone, and written at once, when the one before it came longer ago than this.
 const PAUSE: Duration = Duration::from_millis(1);
