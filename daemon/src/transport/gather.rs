@@ -29,11 +29,13 @@ pub(super) struct BatchGatherer {
     batches: mpsc::Receiver<Vec<u8>>,
     /// When the last one was taken.
     last: Option<Instant>,
+    pause: Duration,
+    longest: Duration,
 }
 
 impl BatchGatherer {
     pub(super) fn new(batches: mpsc::Receiver<Vec<u8>>) -> Self {
-        Self { batches, last: None }
+        Self { batches, last: None, pause: PAUSE, longest: LONGEST }
     }
 
     /// The next batch; behind another one, with those that follow while the tasks that are ready are run. `None` when no more batches come.
@@ -42,11 +44,11 @@ impl BatchGatherer {
         let mut gathered = self.batches.recv().await?;
         let began = Instant::now();
         let last = self.last.replace(began);
-        if last.is_none_or(|last| began.duration_since(last) > PAUSE) {
+        if last.is_none_or(|last| began.duration_since(last) > self.pause) {
             return Some(gathered);
         }
         for _ in 0..ROUNDS {
-            if gathered.len() >= ENOUGH_BYTES || began.elapsed() > LONGEST {
+            if gathered.len() >= ENOUGH_BYTES || began.elapsed() > self.longest {
                 break;
             }
             others_first().await;
@@ -92,30 +94,44 @@ mod tests {
         receiver
     }
 
+    /// For which no moment passes, however busy the machine is.
+    fn timeless(batches: mpsc::Receiver<Vec<u8>>) -> BatchGatherer {
+        BatchGatherer { batches, last: None, pause: Duration::MAX, longest: Duration::MAX }
+    }
+
     #[tokio::test]
     async fn what_is_under_way_is_written_at_once() {
         let (sender, receiver) = mpsc::channel(8);
-        let mut end = BatchGatherer::new(passing_on(passing_on(receiver)));
+        let mut end = timeless(passing_on(passing_on(receiver)));
+        sender.send(b"0".to_vec()).await.unwrap();
+        assert_eq!(end.next().await.unwrap(), b"0", "the first one does not wait");
+        let (go_on, asked) = tokio::sync::oneshot::channel::<()>();
         tokio::spawn(async move {
-            sender.send(b"0".to_vec()).await.unwrap();
-            others_first().await;
             sender.send(b"a".to_vec()).await.unwrap();
             // The writer is woken before the next batch is sent.
             others_first().await;
             others_first().await;
             sender.send(b"b".to_vec()).await.unwrap();
-            // Waits for something from outside: no part of the same moment.
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            // Something from outside: no part of the same moment.
+            asked.await.unwrap();
             sender.send(b"c".to_vec()).await.unwrap();
         });
-        assert_eq!(end.next().await.unwrap(), b"0", "the first one does not wait");
-        // On a machine that is busy the time may be over before.
-        let mut all = end.next().await.unwrap();
-        assert!(all == b"ab" || all == b"a", "{all:?}");
-        while let Some(batch) = end.next().await {
-            all.extend(batch);
+        assert_eq!(end.next().await.unwrap(), b"ab");
+        go_on.send(()).unwrap();
+        assert_eq!(end.next().await.unwrap(), b"c");
+        assert_eq!(end.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn behind_a_pause_nothing_is_waited_for() {
+        let (sender, receiver) = mpsc::channel(8);
+        let mut batches = BatchGatherer { pause: Duration::ZERO, ..timeless(receiver) };
+        for batch in [b"0", b"1", b"2"] {
+            sender.send(batch.to_vec()).await.unwrap();
         }
-        assert_eq!(all, b"abc");
+        for batch in [b"0", b"1", b"2"] {
+            assert_eq!(batches.next().await.unwrap(), batch);
+        }
     }
 
     #[tokio::test]
@@ -124,7 +140,7 @@ mod tests {
         sender.send(vec![b'a'; ENOUGH_BYTES]).await.unwrap();
         sender.send(b"b".to_vec()).await.unwrap();
         drop(sender);
-        let mut batches = BatchGatherer { batches: receiver, last: Some(Instant::now()) };
+        let mut batches = BatchGatherer { last: Some(Instant::now()), ..timeless(receiver) };
         assert_eq!(batches.next().await.unwrap().len(), ENOUGH_BYTES);
         assert_eq!(batches.next().await.unwrap(), b"b");
         assert_eq!(batches.next().await, None);

@@ -30,8 +30,8 @@ const MAX_READ: u64 = 8 * MAX_BYTES;
 
 /// The intent log of one session; blocks. Only the holder of the session file's lock may write it.
 ///
-/// The file is open, and has records, while work is under way. In between it stays, empty, until [`Self::close`]: to make and to remove
-/// a file costs ten times as much as to cut one.
+/// The file has records while work is under way. In between it stays, open and empty, until [`Self::close`]: to make and to remove a file costs
+/// ten times as much as to cut one.
 pub struct IntentLog {
     io: Arc<dyn Io>,
     durability: Durability,
