@@ -139,7 +139,9 @@ fn rewrite_end(walk: &Walk<'_>, is_closed: bool, changes: &mut Vec<Change>) {
         return;
     };
     let mut changed = apply(&walk.text, changes);
-    if !is_closed && changed.ends_with('\n') {
+    // An empty last line is there by its line feed alone.
+    let ends_with_empty_line = changed == "\n" || changed.ends_with("\n\n");
+    if !is_closed && changed.ends_with('\n') && !ends_with_empty_line {
         changed.pop();
     }
     // The line feed before is a part of it, since that one may come or go.

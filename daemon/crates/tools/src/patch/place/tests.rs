@@ -62,6 +62,10 @@ fn the_end_of_a_text_is_as_the_diff_says() {
         ("a\nb\nc", "@@ -2,2 +2 @@\n b\n-c\n".to_owned(), "a\nb"),
         ("a\nb", "@@ -1,2 +0,0 @@\n-a\n-b\n".to_owned(), ""),
         ("a\nb\nc", "@@ -2 +1,0 @@\n-b\n@@ -3 +2,0 @@\n-c\n".to_owned(), "a"),
+        // An empty line has its line feed: without it there would be no such line.
+        ("a", "@@ -1 +1 @@\n-a\n+\n".to_owned(), "\n"),
+        ("a\nb", "@@ -2 +2 @@\n-b\n+\n".to_owned(), "a\n\n"),
+        ("a\n\nb", "@@ -3 +2,0 @@\n-b\n".to_owned(), "a\n\n"),
     ] {
         assert_eq!(patched(text, &diff).as_deref(), Ok(expected), "{text:?} {diff:?}");
     }
