@@ -19,8 +19,15 @@ use crate::surrogates::parse;
 /// On the wire and in JSON Schema this is just a `T`.
 pub struct Json<T>(Arc<Inner<T>>);
 
-struct Inner<T> {
-    text: Text,
+/// A session of many messages has one for each: a stored one, of which nothing was asked, takes 56 bytes with its counters.
+enum Inner<T> {
+    Memory(Loaded<T>),
+    Stored(Stored<T>),
+}
+
+/// A text in memory.
+struct Loaded<T> {
+    text: Box<RawValue>,
     /// Boxed, so that a value that is only carried does not pay for the room of its typed view.
     typed: OnceLock<Option<Box<T>>>,
 }
@@ -32,25 +39,30 @@ pub trait TextStore: Send + Sync {
     fn read(&self, at: u64, len: usize, out: &mut Vec<u8>);
 }
 
-enum Text {
-    Memory(Box<RawValue>),
-    /// Boxed, so that a value in memory does not pay for it.
-    Stored(Box<StoredText>),
-}
-
-struct StoredText {
-    store: Arc<dyn TextStore>,
+struct Stored<T> {
+    /// Boxed, since a pointer to a trait is twice as large.
+    store: Arc<Box<dyn TextStore>>,
     at: u64,
-    len: usize,
-    loaded: OnceLock<Box<RawValue>>,
+    len: u32,
+    loaded: OnceLock<Box<Loaded<T>>>,
 }
 
-impl StoredText {
-    fn load(&self) -> Box<RawValue> {
-        let mut text = Vec::with_capacity(self.len);
-        self.store.read(self.at, self.len, &mut text);
+impl<T> From<Box<RawValue>> for Loaded<T> {
+    fn from(text: Box<RawValue>) -> Self {
+        Self { text, typed: OnceLock::new() }
+    }
+}
+
+impl<T> Stored<T> {
+    fn read(&self) -> Box<RawValue> {
+        let mut text = Vec::with_capacity(self.len as usize);
+        self.write(&mut text);
         let text = String::from_utf8(text).ok().and_then(|text| RawValue::from_string(text).ok());
         text.unwrap_or_else(|| RawValue::NULL.to_owned())
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        self.store.read(self.at, self.len as usize, out);
     }
 }
 
@@ -60,8 +72,9 @@ impl<T: Serialize> Json<T> {
     /// # Errors
     /// Fails only for types that JSON cannot represent, such as maps with keys that are no strings.
     pub fn new(value: T) -> Result<Self, serde_json::Error> {
-        let raw = serde_json::value::to_raw_value(&value)?;
-        Ok(Self(Arc::new(Inner { text: Text::Memory(raw), typed: OnceLock::from(Some(Box::new(value))) })))
+        let text = serde_json::value::to_raw_value(&value)?;
+        let typed = OnceLock::from(Some(Box::new(value)));
+        Ok(Self(Arc::new(Inner::Memory(Loaded { text, typed }))))
     }
 }
 
@@ -69,14 +82,29 @@ impl<T> Json<T> {
     /// Carries `raw` without looking inside.
     #[must_use]
     pub fn from_raw(raw: Box<RawValue>) -> Self {
-        Self(Arc::new(Inner { text: Text::Memory(raw), typed: OnceLock::new() }))
+        Self(Arc::new(Inner::Memory(raw.into())))
     }
 
     /// Carries the text of `len` bytes that begins at `at` in `store`.
     #[must_use]
-    pub fn stored(store: Arc<dyn TextStore>, at: u64, len: usize) -> Self {
-        let stored = StoredText { store, at, len, loaded: OnceLock::new() };
-        Self(Arc::new(Inner { text: Text::Stored(Box::new(stored)), typed: OnceLock::new() }))
+    pub fn stored(store: Arc<Box<dyn TextStore>>, at: u64, len: u32) -> Self {
+        Self(Arc::new(Inner::Stored(Stored { store, at, len, loaded: OnceLock::new() })))
+    }
+
+    /// The text in memory. Reads a stored one, which stays there.
+    fn loaded(&self) -> &Loaded<T> {
+        match &*self.0 {
+            Inner::Memory(loaded) => loaded,
+            Inner::Stored(stored) => stored.loaded.get_or_init(|| Box::new(stored.read().into())),
+        }
+    }
+
+    /// Where the text is, as long as it is not in memory.
+    fn unloaded(&self) -> Option<&Stored<T>> {
+        match &*self.0 {
+            Inner::Stored(stored) if stored.loaded.get().is_none() => Some(stored),
+            _ => None,
+        }
     }
 
     /// The JSON text: one line, as it came or as it was first written. Reads a stored one, which stays in memory.
@@ -88,39 +116,32 @@ impl<T> Json<T> {
     /// The length of the text in bytes.
     #[must_use]
     pub fn text_len(&self) -> usize {
-        match &self.0.text {
-            Text::Memory(raw) => raw.get().len(),
-            Text::Stored(stored) => stored.len,
+        match &*self.0 {
+            Inner::Memory(loaded) => loaded.text.get().len(),
+            Inner::Stored(stored) => stored.len as usize,
         }
     }
 
     /// Gives the text to `look`. One that is stored is read for it, and does not stay in memory.
     pub fn with_text<R>(&self, look: impl FnOnce(&str) -> R) -> R {
-        match &self.0.text {
-            Text::Stored(stored) if stored.loaded.get().is_none() => look(stored.load().get()),
-            _ => look(self.text()),
+        match self.unloaded() {
+            Some(stored) => look(stored.read().get()),
+            None => look(self.text()),
         }
     }
 
     /// Appends the text to `out`. One that is stored is read, and does not stay in memory.
     pub fn write_text(&self, out: &mut Vec<u8>) {
-        let raw = match &self.0.text {
-            Text::Memory(raw) => raw,
-            Text::Stored(stored) => match stored.loaded.get() {
-                Some(raw) => raw,
-                None => return stored.store.read(stored.at, stored.len, out),
-            },
-        };
-        out.extend_from_slice(raw.get().as_bytes());
+        match self.unloaded() {
+            Some(stored) => stored.write(out),
+            None => out.extend_from_slice(self.text().as_bytes()),
+        }
     }
 
     /// Whether the text is in memory.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
-        match &self.0.text {
-            Text::Memory(_) => true,
-            Text::Stored(stored) => stored.loaded.get().is_some(),
-        }
+        self.unloaded().is_none()
     }
 
     /// A number that equals that of its copies, and of no other value as long as one of them is there.
@@ -132,10 +153,7 @@ impl<T> Json<T> {
     /// The text as a serialisable value. Reads a stored one, which stays in memory.
     #[must_use]
     pub fn raw(&self) -> &RawValue {
-        match &self.0.text {
-            Text::Memory(raw) => raw,
-            Text::Stored(stored) => stored.loaded.get_or_init(|| stored.load()),
-        }
+        &self.loaded().text
     }
 }
 
@@ -144,7 +162,8 @@ impl<T: DeserializeOwned> Json<T> {
     /// read as U+FFFD, see [`parse`].
     #[must_use]
     pub fn get(&self) -> Option<&T> {
-        self.0.typed.get_or_init(|| parse(self.text()).ok()).as_deref()
+        let Loaded { text, typed } = self.loaded();
+        typed.get_or_init(|| parse(text.get()).ok()).as_deref()
     }
 }
 
@@ -217,6 +236,11 @@ mod tests {
         assert_eq!(json.text(), text);
     }
 
+    #[test]
+    fn what_is_stored_is_small() {
+        assert_eq!(size_of::<Inner<serde_json::Value>>(), 40);
+    }
+
     struct Letters(&'static str);
 
     impl TextStore for Letters {
@@ -228,7 +252,7 @@ mod tests {
 
     #[test]
     fn stored_text_is_read_when_it_is_asked_for() {
-        let store: Arc<dyn TextStore> = Arc::new(Letters(r#"xx[1,2]yy"#));
+        let store: Arc<Box<dyn TextStore>> = Arc::new(Box::new(Letters(r#"xx[1,2]yy"#)));
         let json: Json<Vec<u32>> = Json::stored(Arc::clone(&store), 2, 5);
         let mut out = b"> ".to_vec();
         json.write_text(&mut out);
@@ -240,7 +264,7 @@ mod tests {
         let gone: Json<Vec<u32>> = Json::stored(store, 7, 9);
         assert_eq!((gone.get(), gone.text()), (None, "null"));
         // Text that is no JSON is as good as gone.
-        let torn: Json<Vec<u32>> = Json::stored(Arc::new(Letters("[1,2]")), 0, 3);
+        let torn: Json<Vec<u32>> = Json::stored(Arc::new(Box::new(Letters("[1,2]"))), 0, 3);
         assert_eq!((torn.get(), torn.text()), (None, "null"));
     }
 

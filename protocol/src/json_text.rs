@@ -131,18 +131,21 @@ impl Nesting {
     }
 }
 
-/// Walks through a JSON text, value by value. Each method goes behind the value that it stands before.
+/// Walks through a JSON text, value by value. Each method goes behind the value that it stands before. A copy looks ahead.
+#[derive(Clone)]
 pub struct JsonCursor<'a> {
     text: &'a str,
     /// The next byte.
     at: usize,
+    /// Whether there may be escapes in the string that was passed over last.
+    may_have_escapes: bool,
 }
 
 impl<'a> JsonCursor<'a> {
     /// A cursor before the first value of a text, with space before it or not.
     #[must_use]
     pub fn new(text: &'a str) -> Self {
-        let mut cursor = Self { text, at: 0 };
+        let mut cursor = Self { text, at: 0, may_have_escapes: false };
         cursor.skip_space();
         cursor
     }
@@ -151,6 +154,12 @@ impl<'a> JsonCursor<'a> {
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// False means that the string that was passed over last has no escapes: in [`Self::members`], the name of the member.
+    #[must_use]
+    pub fn may_have_escapes(&self) -> bool {
+        self.may_have_escapes
     }
 
     /// Passes over a value.
@@ -250,8 +259,12 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
+    #[inline]
     fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+        // Programs write none.
+        while let Some(0..=b' ') = self.peek()
+            && matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t'))
+        {
             self.at += 1;
         }
     }
@@ -264,7 +277,17 @@ impl<'a> JsonCursor<'a> {
     }
 
     /// Goes to the end of the value that begins here.
+    #[inline]
     fn skip_value(&mut self) -> Result<(), ScanFault> {
+        match self.peek() {
+            Some(b'"') => self.skip_string(),
+            Some(b'{' | b'[') => self.skip_nested(),
+            _ => self.skip_plain(),
+        }
+    }
+
+    /// [`Self::skip_value`] of an object or an array.
+    fn skip_nested(&mut self) -> Result<(), ScanFault> {
         let mut nesting = Nesting::default();
         loop {
             match self.peek() {
@@ -284,11 +307,7 @@ impl<'a> JsonCursor<'a> {
                         continue;
                     }
                 }
-                Some(b'-' | b'0'..=b'9') => self.skip_number()?,
-                Some(b't') => self.skip_word("true")?,
-                Some(b'f') => self.skip_word("false")?,
-                Some(b'n') => self.skip_word("null")?,
-                _ => return Err(ScanFault::NoJson),
+                _ => self.skip_plain()?,
             }
             // The value has ended, and those that it is the last of end, too.
             loop {
@@ -313,11 +332,25 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
+    /// Goes to the end of the number, `true`, `false` or `null` that begins here.
+    fn skip_plain(&mut self) -> Result<(), ScanFault> {
+        match self.peek() {
+            Some(b'-' | b'0'..=b'9') => self.skip_number(),
+            Some(b't') => self.skip_word("true"),
+            Some(b'f') => self.skip_word("false"),
+            Some(b'n') => self.skip_word("null"),
+            _ => Err(ScanFault::NoJson),
+        }
+    }
+
     /// Goes behind the string that begins here.
     #[inline]
     fn skip_string(&mut self) -> Result<(), ScanFault> {
         self.take(b'"')?;
-        self.at += blocks::string_len(self.rest()).ok_or(ScanFault::NoJson)?;
+        let blocks::StringEnd { len, may_have_escapes } =
+            blocks::string_end(self.rest()).ok_or(ScanFault::NoJson)?;
+        self.at += len;
+        self.may_have_escapes = may_have_escapes;
         Ok(())
     }
 

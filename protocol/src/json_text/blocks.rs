@@ -16,24 +16,35 @@ struct Special {
     backslashes: u32,
 }
 
-/// The length of the rest of a string, from behind its first quote to behind its last; `None` when it is no string of JSON.
+/// The rest of a string, from behind its first quote to behind its last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StringEnd {
+    pub(super) len: usize,
+    /// There may be escapes in it. False means that there are none.
+    pub(super) may_have_escapes: bool,
+}
+
+/// Finds the end of the string whose first quote is before `bytes`; `None` when it is no string of JSON.
 #[inline]
-pub(super) fn string_len(bytes: &[u8]) -> Option<usize> {
+pub(super) fn string_end(bytes: &[u8]) -> Option<StringEnd> {
     let mut at = 0;
+    let mut may_have_escapes = false;
     // Whether the last byte of the block before escapes the first one of this.
     let mut is_escaped = false;
     while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
         let Special { mut ends, backslashes } = special(block);
         if backslashes != 0 || is_escaped {
+            // They can be behind the end of the string, too.
+            may_have_escapes = true;
             let escaped;
             (escaped, is_escaped) = escaped_by(backslashes, is_escaped);
             // Not the end of the string: an escaped quote. An escaped control character is refused with its escape.
             ends &= !escaped;
-            check_escapes(bytes, at, escaped & before_first(ends))?;
+            check_escapes(bytes, at, block, escaped & before_first(ends))?;
         }
         if ends != 0 {
             let end = at + ends.trailing_zeros() as usize;
-            return (bytes[end] == b'"').then_some(end + 1);
+            return (bytes[end] == b'"').then_some(StringEnd { len: end + 1, may_have_escapes });
         }
         at += BLOCK;
     }
@@ -43,8 +54,9 @@ pub(super) fn string_len(bytes: &[u8]) -> Option<usize> {
     }
     loop {
         match bytes.get(at)? {
-            b'"' => return Some(at + 1),
+            b'"' => return Some(StringEnd { len: at + 1, may_have_escapes }),
             b'\\' => {
+                may_have_escapes = true;
                 check_escape(bytes, at + 1)?;
                 at += 2;
             }
@@ -74,11 +86,12 @@ fn before_first(bits: u32) -> u32 {
     bits.wrapping_sub(1) & !bits
 }
 
-/// Looks at the bytes of a block that are escaped.
+/// Looks at the bytes of the block at `from` that are escaped.
 #[inline]
-fn check_escapes(bytes: &[u8], block: usize, mut escaped: u32) -> Option<()> {
+fn check_escapes(bytes: &[u8], from: usize, block: &[u8; BLOCK], mut escaped: u32) -> Option<()> {
     while escaped != 0 {
-        check_escape(bytes, block + escaped.trailing_zeros() as usize)?;
+        let at = escaped.trailing_zeros() as usize;
+        check_escaped(block[at % BLOCK], bytes, from + at)?;
         escaped &= escaped - 1;
     }
     Some(())
@@ -87,12 +100,41 @@ fn check_escapes(bytes: &[u8], block: usize, mut escaped: u32) -> Option<()> {
 /// Whether what is behind a backslash makes an escape of JSON.
 #[inline]
 fn check_escape(bytes: &[u8], at: usize) -> Option<()> {
-    match bytes.get(at)? {
-        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
-        b'u' => bytes.get(at + 1..at + 5)?.iter().all(u8::is_ascii_hexdigit).then_some(()),
-        _ => None,
+    check_escaped(*bytes.get(at)?, bytes, at)
+}
+
+/// [`check_escape`] of the byte that is there.
+#[inline(always)]
+fn check_escaped(byte: u8, bytes: &[u8], at: usize) -> Option<()> {
+    match ESCAPES[usize::from(byte)] {
+        Escape::Simple => Some(()),
+        Escape::Unicode => {
+            bytes.get(at + 1..)?.first_chunk::<4>()?.iter().all(u8::is_ascii_hexdigit).then_some(())
+        }
+        Escape::None => None,
     }
 }
+
+/// What a byte means behind a backslash.
+#[derive(Clone, Copy)]
+enum Escape {
+    None,
+    Simple,
+    Unicode,
+}
+
+/// A table, since a text of a program has an escape every few words.
+const ESCAPES: [Escape; 256] = {
+    let mut table = [Escape::None; 256];
+    let simple = *b"\"\\/bfnrt";
+    let mut at = 0;
+    while at < simple.len() {
+        table[simple[at] as usize] = Escape::Simple;
+        at += 1;
+    }
+    table[b'u' as usize] = Escape::Unicode;
+    table
+};
 
 /// The quotes and control characters, and the backslashes.
 #[cfg(target_arch = "x86_64")]
@@ -192,7 +234,11 @@ mod tests {
             let expected = values.next().and_then(Result::ok).map(|_| values.byte_offset() - 1);
             // What is no UTF-8 is looked at before.
             if std::str::from_utf8(&quoted).is_ok() {
-                prop_assert_eq!(string_len(&text), expected);
+                let found = string_end(&text);
+                prop_assert_eq!(found.map(|end| end.len), expected);
+                if let Some(StringEnd { len, may_have_escapes: false }) = found {
+                    prop_assert!(!text[..len].contains(&b'\\'));
+                }
             }
         }
     }

@@ -1,6 +1,8 @@
 //! The context that the model gets: the messages from the root to the leaf, with compactions and edits applied.
 
-use std::{collections::HashMap, sync::Arc};
+mod choices;
+
+use std::collections::HashMap;
 
 use agentd_protocol::{
     Json,
@@ -9,6 +11,7 @@ use agentd_protocol::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub use self::choices::{Choices, ModelRef, model_of};
 use crate::{
     Entry, EntryKind, Role, SessionTree,
     edit::Replacement,
@@ -19,10 +22,9 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     messages: Vec<Json<Message>>,
-    /// For each message, the id of its entry.
-    sources: Vec<Arc<str>>,
-    thinking_level: Option<String>,
-    model: Option<ModelRef>,
+    /// For each message, the place of its entry in the order of the file.
+    sources: Vec<u32>,
+    choices: Choices,
     /// The leaf of this context.
     leaf: Option<u32>,
     /// The number of times that the context was rebuilt since the session was opened.
@@ -47,23 +49,13 @@ impl Contribution<'_> {
     }
 }
 
-/// A model by its names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelRef {
-    /// The provider.
-    pub provider: String,
-    /// The model's id at the provider.
-    pub model_id: String,
-}
-
 impl Context {
     /// The context at the leaf of `tree`.
     #[must_use]
     pub fn new(tree: &SessionTree) -> Self {
         let path = tree.path(tree.leaf_index());
-        let mut context = Self { leaf: tree.leaf_index(), ..Self::default() };
-        context.read_choices(tree, &path);
-
+        let choices = Choices::of(tree);
+        let mut context = Self { leaf: tree.leaf_index(), choices, ..Self::default() };
         let selected = select(tree, &path);
         let edits = edits(tree, &selected);
         for (place, at) in selected.iter().enumerate() {
@@ -72,7 +64,7 @@ impl Context {
                 Some(Replacement::Nothing) => {}
                 edit => {
                     let from = context.messages.len();
-                    context.add(entry, place == 0);
+                    context.add(*at, entry, place == 0);
                     if let Some(Replacement::Content(content)) = edit {
                         context.messages[from..].iter_mut().for_each(|message| replace(message, content));
                     }
@@ -102,8 +94,8 @@ impl Context {
             return;
         }
         for at in added.into_iter().rev() {
-            self.choose(tree.entry(at));
-            self.add(tree.entry(at), false);
+            self.choices.choose(tree.entry(at));
+            self.add(at, tree.entry(at), false);
         }
         self.leaf = tree.leaf_index();
     }
@@ -114,9 +106,9 @@ impl Context {
         &self.messages
     }
 
-    /// For each message, the id of its entry.
+    /// For each message, the place of its entry in [`SessionTree::entries`].
     #[must_use]
-    pub fn sources(&self) -> &[Arc<str>] {
+    pub fn sources(&self) -> &[u32] {
         &self.sources
     }
 
@@ -129,7 +121,7 @@ impl Context {
         let contribution = |place: u32| {
             let entry = tree.entry(place);
             let from = at;
-            while self.sources.get(at).is_some_and(|source| **source == *entry.id()) {
+            while self.sources.get(at) == Some(&place) {
                 at += 1;
             }
             Contribution { entry, messages: &self.messages[from..at] }
@@ -145,43 +137,18 @@ impl Context {
     /// The last chosen thinking level; `None` when none was chosen, which means `off`.
     #[must_use]
     pub fn thinking_level(&self) -> Option<&str> {
-        self.thinking_level.as_deref()
+        self.choices.thinking_level.as_deref()
     }
 
     /// The model that was last chosen or answered.
     #[must_use]
     pub fn model(&self) -> Option<&ModelRef> {
-        self.model.as_ref()
-    }
-
-    /// Finds the latest choices on the whole path, compacted parts included.
-    fn read_choices(&mut self, tree: &SessionTree, path: &[u32]) {
-        for at in path.iter().rev() {
-            let entry = tree.entry(*at);
-            if self.model.is_none() {
-                self.model = model_of(entry);
-            }
-            if self.thinking_level.is_none() {
-                self.thinking_level = level_of(entry);
-            }
-            if self.model.is_some() && self.thinking_level.is_some() {
-                return;
-            }
-        }
-    }
-
-    fn choose(&mut self, entry: &Entry) {
-        if let Some(model) = model_of(entry) {
-            self.model = Some(model);
-        }
-        if let Some(level) = level_of(entry) {
-            self.thinking_level = Some(level);
-        }
+        self.choices.model.as_ref()
     }
 
     /// Adds the contribution of an entry. A compaction counts only in first position: it summarises older ones within the kept
     /// part.
-    fn add(&mut self, entry: &Entry, is_first: bool) {
+    fn add(&mut self, at: u32, entry: &Entry, is_first: bool) {
         match entry.kind() {
             EntryKind::Message(_) => self.messages.extend(entry.message().cloned()),
             EntryKind::CustomMessage => self.messages.extend(custom_message(entry)),
@@ -189,7 +156,7 @@ impl Context {
             EntryKind::Compaction if is_first => self.messages.extend(compaction(entry)),
             _ => {}
         }
-        self.sources.resize(self.messages.len(), Arc::clone(&entry.id));
+        self.sources.resize(self.messages.len(), at);
     }
 }
 
@@ -241,46 +208,6 @@ fn replace(message: &mut Json<Message>, content: &str) {
 
 fn from_text(text: String) -> Option<Json<Message>> {
     RawValue::from_string(text).ok().map(Json::from_raw)
-}
-
-/// The model that an entry chooses, or that wrote it.
-#[must_use]
-pub fn model_of(entry: &Entry) -> Option<ModelRef> {
-    #[derive(Deserialize)]
-    struct Chosen {
-        provider: String,
-        #[serde(rename = "modelId")]
-        model_id: String,
-    }
-    #[derive(Deserialize)]
-    struct Answered {
-        provider: String,
-        model: String,
-    }
-    match entry.kind() {
-        EntryKind::ModelChange => {
-            let Chosen { provider, model_id } = entry.read()?;
-            Some(ModelRef { provider, model_id })
-        }
-        EntryKind::Message(Role::Assistant) => {
-            // Not the typed view: only two short fields are needed, and it would stay in memory.
-            let Answered { provider, model } =
-                entry.message()?.with_text(|text| agentd_protocol::parse_json(text).ok())?;
-            Some(ModelRef { provider, model_id: model })
-        }
-        _ => None,
-    }
-}
-
-fn level_of(entry: &Entry) -> Option<String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Change {
-        thinking_level: String,
-    }
-    (entry.kind() == EntryKind::ThinkingLevelChange)
-        .then(|| entry.read::<Change>())?
-        .map(|change| change.thinking_level)
 }
 
 /// The message of an extension, its content as in the file.

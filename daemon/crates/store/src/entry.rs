@@ -1,5 +1,6 @@
 //! One entry: the line as it is in the file, and the little that a tree needs to know of it.
 
+mod entry_id;
 mod frame;
 mod scan;
 
@@ -14,11 +15,10 @@ use agentd_protocol::{
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-pub(crate) use self::{frame::Frame, scan::MessageMembers};
+pub(crate) use self::{entry_id::EntryId, frame::Frame, scan::MessageMembers};
 use self::{frame::Ids, scan::LineMembers};
 use crate::{
     StoreError,
-    file_texts::FileTexts,
     object::{each_member, name, quoted, string},
 };
 
@@ -125,8 +125,8 @@ impl Role {
 /// and requests share it; in a long file it stays in the file until it is asked for.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    pub(crate) id: Arc<str>,
-    pub(crate) parent_id: Option<Arc<str>>,
+    pub(crate) id: EntryId,
+    pub(crate) parent_id: Option<EntryId>,
     pub(crate) kind: EntryKind,
     /// The line without its message.
     pub(crate) frame: Frame,
@@ -137,7 +137,7 @@ pub struct Entry {
 /// Where a line is in a file that keeps its messages.
 #[derive(Clone, Copy)]
 pub(crate) struct LineInFile<'a> {
-    pub(crate) texts: &'a Arc<FileTexts>,
+    pub(crate) texts: &'a Arc<Box<dyn TextStore>>,
     /// The first byte of the line.
     pub(crate) at: u64,
 }
@@ -154,7 +154,7 @@ impl Entry {
     /// [`Self::parse`], and what is counted of its message, if it has one: both by one look at the line. With the line's place, its message
     /// stays in the file.
     pub(crate) fn scan<'a>(line: &'a str, place: Option<LineInFile<'_>>) -> Option<Scanned<'a>> {
-        let LineMembers { kind, id, parent, timestamp, message } = LineMembers::of(line)?;
+        let LineMembers { kind, id, parent, timestamp, message, usual } = LineMembers::of(line)?;
         let id = id.filter(|id| !id.is_empty())?;
         if kind.as_deref() == Some("session") {
             return None;
@@ -175,9 +175,10 @@ impl Entry {
         let parts = Parts {
             kind,
             is_todo_result,
-            id: Arc::from(&*id),
-            parent_id: parent.map(|parent| Arc::from(&*parent)),
+            id: EntryId::from(&*id),
+            parent_id: parent.map(|parent| EntryId::from(&*parent)),
             timestamp: timestamp.and_then(|text| range_in(line, text)),
+            usual,
         };
         let Some((text, members, range)) = message else {
             return Some(Scanned { entry: parts.whole(line), message: None });
@@ -343,14 +344,16 @@ impl Entry {
 struct Parts {
     kind: EntryKind,
     is_todo_result: bool,
-    id: Arc<str>,
-    parent_id: Option<Arc<str>>,
+    id: EntryId,
+    parent_id: Option<EntryId>,
     timestamp: Option<Range<usize>>,
+    /// As in [`LineMembers`].
+    usual: Option<i64>,
 }
 
 impl Parts {
     fn whole(self, line: &str) -> Entry {
-        let Self { kind, id, parent_id, timestamp, is_todo_result } = self;
+        let Self { kind, id, parent_id, timestamp, is_todo_result, .. } = self;
         let frame = Frame::text(line, None, unquoted(timestamp));
         Entry { id, parent_id, kind, frame, message: None, is_todo_result }
     }
@@ -362,24 +365,24 @@ impl Parts {
         message: Range<usize>,
         place: Option<LineInFile<'_>>,
     ) -> Entry {
-        let Self { kind, id, parent_id, timestamp, is_todo_result } = self;
-        let stored = place.filter(|_| message.len() >= LEAST_STORED_BYTES);
-        let json = match stored {
-            Some(LineInFile { texts, at }) => {
-                let texts: Arc<dyn TextStore> = Arc::<FileTexts>::clone(texts);
-                Json::stored(texts, at + message.start as u64, message.len())
+        let Self { kind, id, parent_id, timestamp, is_todo_result, usual } = self;
+        let len = u32::try_from(message.len()).ok().filter(|len| *len >= LEAST_STORED_BYTES);
+        let json = match place.zip(len) {
+            Some((LineInFile { texts, at }, len)) => {
+                Json::stored(Arc::clone(texts), at + message.start as u64, len)
             }
             None => Json::from_raw(value.to_raw()),
         };
-        let ids = Ids { id: &id, parent: parent_id.as_deref() };
-        let usual = place.and_then(|_| Frame::usual(line, ids, &message));
-        let frame = usual.unwrap_or_else(|| Frame::text(line, Some(message), unquoted(timestamp)));
+        let frame = match usual.filter(|_| place.is_some()) {
+            Some(unix_ms) => Frame::Usual(unix_ms),
+            None => Frame::text(line, Some(message), unquoted(timestamp)),
+        };
         Entry { id, parent_id, kind, frame, message: Some(json), is_todo_result }
     }
 }
 
 /// A shorter message takes less room in memory than the note where it is.
-const LEAST_STORED_BYTES: usize = 64;
+const LEAST_STORED_BYTES: u32 = 64;
 
 /// A line that was read.
 pub(crate) struct Scanned<'a> {

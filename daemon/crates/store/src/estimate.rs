@@ -108,8 +108,7 @@ fn tokens(tree: &SessionTree, context: &Context) -> Option<u64> {
                 if was_edited {
                     break;
                 }
-                let after =
-                    context.sources().iter().rposition(|id| **id == *entry.id()).map_or(0, |at| at + 1);
+                let after = context.sources().iter().rposition(|source| *source == at).map_or(0, |at| at + 1);
                 return Some(reported + estimate_all(&context.messages()[after..]));
             }
             _ => {}

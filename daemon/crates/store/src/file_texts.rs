@@ -5,7 +5,7 @@ use std::{
     io,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -39,8 +39,8 @@ struct Block {
 
 impl FileTexts {
     /// `file` is that at `path`, for the log.
-    pub(crate) fn new(file: File, path: PathBuf) -> Arc<Self> {
-        Arc::new(Self { file, path, block: Mutex::default(), is_reported: AtomicBool::new(false) })
+    pub(crate) fn new(file: File, path: PathBuf) -> Self {
+        Self { file, path, block: Mutex::default(), is_reported: AtomicBool::new(false) }
     }
 
     fn append(&self, at: u64, len: usize, out: &mut Vec<u8>) -> io::Result<()> {
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    fn texts(content: &[u8]) -> (Arc<FileTexts>, File) {
+    fn texts(content: &[u8]) -> (FileTexts, File) {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         (FileTexts::new(file.try_clone().unwrap(), "s.jsonl".into()), file)

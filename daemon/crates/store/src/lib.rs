@@ -29,6 +29,7 @@
 
 mod append;
 mod context;
+mod counted_usage;
 mod counts;
 mod edit;
 mod entry;
@@ -68,7 +69,7 @@ mod tree_json;
 mod usage_scan;
 
 pub use append::SessionWriter;
-pub use context::{Context, Contribution, ModelRef, model_of};
+pub use context::{Choices, Context, Contribution, ModelRef, model_of};
 pub use edit::{EditTargetError, check_edit_target};
 pub use entry::{Entry, EntryKind, Role};
 pub use error::{Holder, StoreError};

@@ -15,14 +15,13 @@ use crate::{
     Entry, Header, SessionTree,
     counts::ReadEntry,
     entry::LineInFile,
-    file_texts::FileTexts,
     lines::{Content, Ending, Line, LinePosition, each_line},
     migrate,
     object::Object,
     read_ahead::{Ahead, each_line_ahead},
     tree::Taken,
 };
-use agentd_protocol::entry::SESSION_VERSION;
+use agentd_protocol::{TextStore, entry::SESSION_VERSION};
 
 /// The mark that some editors put before a text in UTF-8.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -66,7 +65,7 @@ pub(crate) fn load_file(
     reader: &mut (dyn Read + Send),
     len: u64,
     max_line_bytes: usize,
-    texts: Option<Arc<FileTexts>>,
+    texts: Option<Arc<Box<dyn TextStore>>>,
 ) -> io::Result<Loaded> {
     let mut collector = Collector { texts: texts.clone(), ..Collector::default() };
     let ending = if len < LONG_FILE_BYTES {
@@ -79,7 +78,7 @@ pub(crate) fn load_file(
 }
 
 /// The entry of a line of the current version; `None` where it is none.
-fn read_entry(line: Line<'_>, texts: Option<&Arc<FileTexts>>) -> Option<ReadEntry> {
+fn read_entry(line: Line<'_>, texts: Option<&Arc<Box<dyn TextStore>>>) -> Option<ReadEntry> {
     let Content::Text(text) = line.content else { return None };
     let (record, _) = clean(text, &line.place);
     ReadEntry::of(record, texts.map(|texts| LineInFile { texts, at: place_of(record, text, &line.place) }))
@@ -141,7 +140,7 @@ struct Collector<'a> {
     /// Makes a header when the file has none that can be used.
     stand_in: Option<&'a StandIn<'a>>,
     /// The file where the messages stay.
-    texts: Option<Arc<FileTexts>>,
+    texts: Option<Arc<Box<dyn TextStore>>>,
 }
 
 #[derive(Default)]

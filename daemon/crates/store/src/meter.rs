@@ -58,12 +58,13 @@ impl ContextMeter {
 
 /// The place of the last answer whose report still counts.
 fn first_usable(tree: &SessionTree, context: &Context) -> Option<usize> {
-    let upwards = tree.upwards(tree.leaf_index()).map(|at| tree.entry(at));
+    let kind = |at: &u32| tree.entry(*at).kind();
+    let upwards = tree.upwards(tree.leaf_index());
     let current =
-        upwards.take_while(|entry| !matches!(entry.kind(), EntryKind::Compaction | EntryKind::ContextEdit));
-    let mut answers = current.filter(|entry| entry.kind() == EntryKind::Message(Role::Assistant));
-    let answer = answers.find(|entry| entry.message().and_then(reported).is_some())?;
-    context.sources().iter().rposition(|source| **source == *answer.id())
+        upwards.take_while(|at| !matches!(kind(at), EntryKind::Compaction | EntryKind::ContextEdit));
+    let mut answers = current.filter(|at| kind(at) == EntryKind::Message(Role::Assistant));
+    let answer = answers.find(|at| tree.entry(*at).message().and_then(reported).is_some())?;
+    context.sources().iter().rposition(|source| *source == answer)
 }
 
 #[cfg(test)]

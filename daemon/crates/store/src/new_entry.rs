@@ -1,13 +1,11 @@
 //! Entries in the making.
 
-use std::sync::Arc;
-
 use agentd_protocol::{Json, entry::EntryBody, message::Message};
 use serde::Serialize;
 
 use crate::{
     Entry, EntryKind, Role, StoreError,
-    entry::{Frame, MessageMembers},
+    entry::{EntryId, Frame, MessageMembers},
     object::quoted,
 };
 
@@ -119,7 +117,7 @@ impl NewEntry {
         let message_at = frame.len();
         frame.push_str(&extra);
         frame.push('}');
-        let (id, parent_id) = (Arc::from(id), parent_id.map(Arc::from));
+        let (id, parent_id) = (EntryId::from(id), parent_id.map(EntryId::from));
         let frame = Frame::around(frame, message_at, timestamp);
         let message = message.map(one_line);
         let is_todo_result = kind == EntryKind::Message(Role::ToolResult)

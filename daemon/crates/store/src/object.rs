@@ -26,7 +26,7 @@ pub(crate) fn string(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
     // Names and ids are so short that to begin a search takes longer than to look at each byte.
     let has_escape = match inner.as_bytes() {
-        short if short.len() <= SHORT => short.contains(&b'\\'),
+        short if short.len() <= SHORT => short.iter().fold(false, |found, byte| found | (*byte == b'\\')),
         long => memchr(b'\\', long).is_some(),
     };
     if has_escape {

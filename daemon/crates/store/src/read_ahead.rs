@@ -68,7 +68,7 @@ impl<T> Default for Batch<T> {
 impl<T> Batch<T> {
     fn add(&mut self, line: Line<'_>) {
         let as_text = match line.content {
-            Content::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+            Content::Bytes(bytes) => simdutf8::basic::from_utf8(bytes).ok(),
             Content::Text(text) => Some(text),
             Content::TooLong | Content::Zeros => None,
         };

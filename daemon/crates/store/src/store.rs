@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use agentd_protocol::TextStore;
+
 use crate::{
     Durability, Header, LoadReport, NewSession, SessionTree, SessionWriter, StoreError,
     file_texts::FileTexts,
@@ -117,7 +119,9 @@ impl Store {
         let mut file = open_locked(&*self.0.io, &self.0.notes, path)?;
         let len = file.state().map_err(StoreError::io("read the state of", path))?.len;
         let texts = if len < LONG_FILE_BYTES { None } else { file.reader() };
-        let texts = texts.map(|reader| FileTexts::new(reader, path.to_owned()));
+        let texts = texts.map(|reader| -> Arc<Box<dyn TextStore>> {
+            Arc::new(Box::new(FileTexts::new(reader, path.to_owned())))
+        });
         let loaded = load_file(&mut *file, len, self.0.max_line_bytes, texts);
         match (loaded.map_err(StoreError::io("read the session file", path))?, new) {
             (Loaded::Empty, Some(new)) => self.begin(path, new.header()?, file),

@@ -1,10 +1,13 @@
 //! The tree of a session in memory. Pure: no file, no clock.
 
-use std::{collections::HashMap, sync::Arc};
+mod index;
+
+use std::collections::HashMap;
 
 use agentd_protocol::entry::SessionHeader;
 use serde::Deserialize;
 
+use self::index::EntryIndex;
 use crate::{
     Entry, EntryKind, Header, NewEntry, SessionTotals,
     counts::{EntryCounts, ReadEntry},
@@ -24,10 +27,10 @@ pub struct SessionTree {
     entries: Vec<Entry>,
     /// For each entry, where its parent is.
     parents: Vec<Option<u32>>,
-    by_id: HashMap<Arc<str>, u32>,
+    by_id: EntryIndex,
     leaf: Option<u32>,
     name: Option<String>,
-    labels: HashMap<Arc<str>, Label>,
+    labels: HashMap<String, Label>,
     /// The sums over all entries, kept while they come.
     totals: SessionTotals,
     /// When the session began, as its header says: Unix milliseconds.
@@ -73,7 +76,7 @@ impl SessionTree {
             header,
             entries: Vec::new(),
             parents: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: EntryIndex::default(),
             leaf: None,
             name: None,
             labels: HashMap::new(),
@@ -132,13 +135,13 @@ impl SessionTree {
     /// The entry of an id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&Entry> {
-        self.by_id.get(id).map(|at| &self.entries[*at as usize])
+        self.place_of(id).map(|at| self.entry(at))
     }
 
     /// The parent of an entry; `None` for a root, and for an unknown id.
     #[must_use]
     pub fn parent_of(&self, id: &str) -> Option<&Entry> {
-        self.parent(*self.by_id.get(id)?).map(|at| self.entry(at))
+        self.parent(self.place_of(id)?).map(|at| self.entry(at))
     }
 
     /// The entries after the one with the id `since`, in file order; all of them without `since`. `None` for an unknown id.
@@ -146,7 +149,7 @@ impl SessionTree {
     pub fn since(&self, since: Option<&str>) -> Option<&[Entry]> {
         match since {
             None => Some(&self.entries),
-            Some(id) => self.by_id.get(id).map(|at| &self.entries[*at as usize + 1..]),
+            Some(id) => self.place_of(id).map(|at| &self.entries[at as usize + 1..]),
         }
     }
 
@@ -171,7 +174,7 @@ impl SessionTree {
 
     /// An id that no entry has.
     pub(crate) fn new_id(&self) -> String {
-        new_entry_id(|id| self.by_id.contains_key(id))
+        new_entry_id(|id| self.place_of(id).is_some())
     }
 
     /// Adds an entry at the end of the file order. It becomes the leaf.
@@ -185,25 +188,22 @@ impl SessionTree {
 
     /// Adds an entry of a file, unless an entry with its id is the same byte for byte.
     pub(crate) fn take(&mut self, read: ReadEntry) -> Taken {
-        if let Some(at) = self.by_id.get(&read.entry.id)
-            && self.entry(*at).is_same_line(&read.entry)
+        if let Some(at) = self.by_id.get(read.entry.id.as_bytes(), &self.entries)
+            && self.entry(at).is_same_line(&read.entry)
         {
             return Taken { is_repeated: true, ..Taken::default() };
         }
         self.place(read.entry, &read.counts)
     }
 
-    fn place(&mut self, mut entry: Entry, counts: &EntryCounts) -> Taken {
+    fn place(&mut self, entry: Entry, counts: &EntryCounts) -> Taken {
         #[expect(clippy::expect_used, reason = "their ids alone would fill more memory than there is")]
         let at = u32::try_from(self.entries.len()).expect("fewer than four billion entries");
         let mut orphan = None;
         let mut parent = None;
         if let Some(id) = &entry.parent_id {
-            if let Some((known, index)) = self.by_id.get_key_value(id) {
-                parent = Some(*index);
-                // One copy of the id is enough.
-                entry.parent_id = Some(Arc::clone(known));
-            } else {
+            parent = self.by_id.get(id.as_bytes(), &self.entries);
+            if parent.is_none() {
                 orphan = Some(at);
                 parent = at.checked_sub(1);
             }
@@ -211,9 +211,8 @@ impl SessionTree {
         self.notice(&entry);
         self.totals.add(entry.kind(), counts);
         self.own_cost += self.own_part(&entry, counts);
-        // Not `insert` alone: it would keep the key of an earlier entry with the same id, which is as good.
-        let before = self.by_id.insert(Arc::clone(&entry.id), at);
         self.entries.push(entry);
+        let before = self.by_id.insert(at, &self.entries);
         self.parents.push(parent);
         self.leaf = Some(at);
         Taken { is_repeated: false, has_known_id: before.is_some(), orphan }
@@ -224,7 +223,7 @@ impl SessionTree {
     pub(crate) fn is_in_circle(&self, at: u32) -> Option<bool> {
         /// A longer circle is treated as a parent that comes late.
         const LONGEST_CIRCLE: usize = 10_000;
-        let up = |at: &u32| self.by_id.get(self.entry(*at).parent_id()?).copied();
+        let up = |at: &u32| self.place_of(self.entry(*at).parent_id()?);
         let parent = up(&at)?;
         Some(std::iter::successors(Some(parent), up).take(LONGEST_CIRCLE).any(|above| above == at))
     }
@@ -251,7 +250,7 @@ impl SessionTree {
                 match mark.label.filter(|label| !label.is_empty()) {
                     Some(text) => {
                         let label = Label { text, timestamp: entry.timestamp().into_owned() };
-                        self.labels.insert(mark.target_id.into(), label);
+                        self.labels.insert(mark.target_id, label);
                     }
                     None => {
                         self.labels.remove(&*mark.target_id);
@@ -269,7 +268,7 @@ impl SessionTree {
     /// [`UnknownEntry`] for an unknown id; the leaf stays.
     pub fn set_leaf(&mut self, id: Option<&str>) -> Result<(), UnknownEntry> {
         self.leaf = match id {
-            Some(id) => Some(*self.by_id.get(id).ok_or_else(|| UnknownEntry(id.to_owned()))?),
+            Some(id) => Some(self.place_of(id).ok_or_else(|| UnknownEntry(id.to_owned()))?),
             None => None,
         };
         Ok(())
@@ -286,7 +285,7 @@ impl SessionTree {
     /// # Errors
     /// [`UnknownEntry`] for an unknown id.
     pub fn branch_to(&self, id: &str) -> Result<Vec<&Entry>, UnknownEntry> {
-        let at = *self.by_id.get(id).ok_or_else(|| UnknownEntry(id.to_owned()))?;
+        let at = self.place_of(id).ok_or_else(|| UnknownEntry(id.to_owned()))?;
         Ok(self.path(Some(at)).into_iter().map(|at| self.entry(at)).collect())
     }
 
@@ -321,7 +320,7 @@ impl SessionTree {
     /// The index of an entry in the file order.
     #[must_use]
     pub fn place_of(&self, id: &str) -> Option<u32> {
-        self.by_id.get(id).copied()
+        self.by_id.get(id.as_bytes(), &self.entries)
     }
 
     /// The index of [`Self::leaf`] in the file order.

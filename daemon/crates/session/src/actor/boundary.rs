@@ -109,7 +109,7 @@ impl ContextEnd {
 fn projected(tree: &SessionTree, context: &Context) -> Vec<Value> {
     let mut by_source: HashMap<&str, Vec<Value>> = HashMap::new();
     for (message, source) in context.messages().iter().zip(context.sources()) {
-        by_source.entry(source).or_default().push(json!(message));
+        by_source.entry(tree.entries()[*source as usize].id()).or_default().push(json!(message));
     }
     let branch = tree.branch();
     let compaction = branch.iter().rposition(|entry| entry.kind() == EntryKind::Compaction);

@@ -14,7 +14,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     settings::Settings,
 };
-use agentd_store::{Context, EntryKind, NewEntry, OpenSession, Role, StoreError};
+use agentd_store::{Choices, EntryKind, NewEntry, OpenSession, Role, StoreError};
 
 use super::error::OpenError;
 use crate::{
@@ -129,10 +129,10 @@ impl ChoiceSources<'_> {
 
 /// The model and level that an existing session was last used with.
 pub(super) fn restored_choice(session: &OpenSession) -> RestoredChoice {
-    let context = Context::new(&session.tree);
+    let Choices { model, thinking_level } = Choices::of(&session.tree);
     RestoredChoice {
-        model: context.model().map(|model| (model.provider.clone(), model.model_id.clone())),
-        level: context.thinking_level().and_then(ThinkingLevel::from_name),
+        model: model.map(|model| (model.provider, model.model_id)),
+        level: thinking_level.as_deref().and_then(ThinkingLevel::from_name),
     }
 }
 

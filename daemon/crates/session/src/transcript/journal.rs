@@ -208,10 +208,10 @@ impl Journal {
 
     /// Whether the last answer in the context was there before the context was last compacted.
     pub(crate) fn answer_precedes_compaction(&self) -> bool {
-        let place = |at: usize| self.tree.place_of(self.context.sources().get(at)?);
+        let place = |at: usize| self.context.sources().get(at);
         let is_answer = |message: &Json<Message>| matches!(message.get(), Some(Message::Assistant(_)));
         // A compaction contributes a summary in any case, and in the first place.
-        let first = self.context.sources().first().and_then(|id| self.tree.get(id));
+        let first = place(0).and_then(|at| self.tree.entries().get(*at as usize));
         if first.is_none_or(|entry| entry.kind() != EntryKind::Compaction) {
             return false;
         }
@@ -319,11 +319,12 @@ impl Journal {
     /// The entries of the failed answer at the end of the context, and of results that belong to it.
     fn failed_at_the_end(&self, which: FailedAnswer) -> Vec<String> {
         let mut failed = Vec::new();
-        for (message, source) in self.messages().iter().zip(self.context.sources()).rev() {
+        let ids = self.context.sources().iter().map(|at| self.tree.entries()[*at as usize].id());
+        for (message, id) in self.messages().iter().zip(ids).rev() {
             match message.get() {
-                Some(Message::ToolResult(_)) => failed.push(source.to_string()),
+                Some(Message::ToolResult(_)) => failed.push(id.to_owned()),
                 Some(Message::Assistant(answer)) if which.is(answer.stop_reason) => {
-                    failed.push(source.to_string());
+                    failed.push(id.to_owned());
                     failed.reverse();
                     return failed;
                 }

@@ -8,9 +8,9 @@ use crate::{
 };
 
 /// A short form of each message: its role and text, or its source for what has no text.
-fn shown(context: &Context) -> Vec<String> {
+fn shown(tree: &SessionTree, context: &Context) -> Vec<String> {
     assert_eq!(context.messages.len(), context.sources.len());
-    let one = |(message, source): (&Json<Message>, &Arc<str>)| {
+    let one = |(message, at): (&Json<Message>, &u32)| {
         let text = match message.get().unwrap() {
             Message::System(system) => format!("system:{}", system.content.text()),
             Message::User(user) => user.content.text(),
@@ -23,7 +23,7 @@ fn shown(context: &Context) -> Vec<String> {
                 format!("summary:{}/{}", summary.summary, summary.tokens_before)
             }
         };
-        format!("{source}={text}")
+        format!("{}={text}", tree.entry(*at).id())
     };
     context.messages.iter().zip(&context.sources).map(one).collect()
 }
@@ -31,7 +31,7 @@ fn shown(context: &Context) -> Vec<String> {
 fn check(entries: &[&str], expected: &[&str]) {
     let tree = tree(entries);
     let context = Context::new(&tree);
-    assert_eq!(shown(&context), expected, "{entries:#?}");
+    assert_eq!(shown(&tree, &context), expected, "{entries:#?}");
     check_followed(entries);
 }
 
@@ -43,7 +43,7 @@ fn check_followed(entries: &[&str]) {
         growing.push(entry(text, at));
         context.follow(&growing);
         let fresh = Context::new(&growing);
-        assert_eq!(shown(&context), shown(&fresh), "after {text}");
+        assert_eq!(shown(&growing, &context), shown(&growing, &fresh), "after {text}");
         assert_eq!(context.sources, fresh.sources);
         assert_eq!((context.thinking_level(), context.model()), (fresh.thinking_level(), fresh.model()));
         assert_eq!(context.leaf, fresh.leaf);
@@ -87,10 +87,10 @@ fn a_leaf_before_the_first_entry_has_no_context() {
     assert_eq!((context.messages().len(), context.thinking_level()), (0, None));
     tree.push(entry("c -", 3));
     context.follow(&tree);
-    assert_eq!(shown(&context), ["c=c"]);
+    assert_eq!(shown(&tree, &context), ["c=c"]);
     tree.set_leaf(Some("b")).unwrap();
     context.follow(&tree);
-    assert_eq!((shown(&context), context.thinking_level()), (vec!["a=a".to_owned()], Some("low")));
+    assert_eq!((shown(&tree, &context), context.thinking_level()), (vec!["a=a".to_owned()], Some("low")));
 }
 
 #[test]
@@ -342,7 +342,10 @@ proptest! {
         let (there, here) = (Context::new(&original), Context::new(&copy));
         let texts = |context: &Context| context.messages.iter().map(|m| m.text().to_owned()).collect::<Vec<_>>();
         prop_assert_eq!(texts(&here), texts(&there));
-        prop_assert_eq!(&here.sources, &there.sources);
+        let sources = |tree: &SessionTree, context: &Context| {
+            context.sources.iter().map(|at| tree.entry(*at).id().to_owned()).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(sources(&copy, &here), sources(&original, &there));
         prop_assert_eq!((here.thinking_level(), here.model()), (there.thinking_level(), there.model()));
     }
 }

@@ -47,8 +47,9 @@ fn user(text: &str) -> NewEntry {
 }
 
 /// Role and source of each message.
-fn roles(context: &Context) -> Vec<String> {
-    let one = |(message, id): (&agentd_protocol::Json<Message>, &Arc<str>)| {
+fn roles(tree: &SessionTree, context: &Context) -> Vec<String> {
+    let one = |(message, at): (&agentd_protocol::Json<Message>, &u32)| {
+        let id = tree.entries()[*at as usize].id();
         format!("{} {}", message.get().unwrap().role(), &id[id.len() - 2..])
     };
     context.messages().iter().zip(context.sources()).map(one).collect()
@@ -77,7 +78,7 @@ fn the_context_of_the_samples() {
     let (tree, _) = store().read(&path).unwrap();
     let mut context = Context::new(&tree);
     assert_eq!(
-        roles(&context),
+        roles(&tree, &context),
         [
             "system 12",
             "compactionSummary 12",
@@ -101,7 +102,7 @@ fn the_context_of_the_samples() {
     context.follow(&tree);
     let expected =
         ["system 04", "user 05", "assistant 08", "toolResult 09", "assistant 0b", "custom 0d", "user 0f"];
-    assert_eq!(roles(&context), expected);
+    assert_eq!(roles(&tree, &context), expected);
 
     let totals = StatsCounter::default().totals(&tree).clone();
     assert_eq!((totals.total_messages, totals.assistant_messages, totals.tool_calls), (9, 3, 1));
@@ -109,8 +110,11 @@ fn the_context_of_the_samples() {
     assert!((totals.cost - 0.750_001).abs() < 1e-9, "{}", totals.cost);
 
     let (_dir, path) = file(sample("v3-0.73.jsonl"));
-    let context = Context::new(&store().read(&path).unwrap().0);
-    assert_eq!(roles(&context), ["compactionSummary 08", "assistant 07", "bashExecution 09"]);
+    let (tree, _) = store().read(&path).unwrap();
+    assert_eq!(
+        roles(&tree, &Context::new(&tree)),
+        ["compactionSummary 08", "assistant 07", "bashExecution 09"]
+    );
 }
 
 #[test]
@@ -161,7 +165,7 @@ fn version_2_becomes_current() {
         .replace("\"role\":\"hookMessage\"", "\"role\":\"custom\"");
     assert_eq!(fs::read_to_string(&path).unwrap(), format!("{expected}{}\n", entry.line()));
     let context = Context::new(&session.tree);
-    assert_eq!(roles(&context)[1], "custom 03");
+    assert_eq!(roles(&session.tree, &context)[1], "custom 03");
 }
 
 #[test]
