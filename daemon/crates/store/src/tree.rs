@@ -11,6 +11,7 @@ use self::index::EntryIndex;
 use crate::{
     Entry, EntryKind, Header, NewEntry, SessionTotals,
     counts::{EntryCounts, ReadEntry},
+    entry::EntryId,
     ids::new_entry_id,
     time::{iso_timestamp, parse_timestamp},
 };
@@ -182,27 +183,33 @@ impl SessionTree {
     /// # Panics
     /// With more than four billion entries.
     pub fn push(&mut self, entry: Entry) {
-        let counts = EntryCounts::of(&entry);
-        self.place(entry, &counts);
+        let (counts, known) = (EntryCounts::of(&entry), self.find(&entry.id));
+        self.place(entry, &counts, known);
     }
 
     /// Adds an entry of a file, unless an entry with its id is the same byte for byte.
     pub(crate) fn take(&mut self, read: ReadEntry) -> Taken {
-        if let Some(at) = self.by_id.get(read.entry.id.as_bytes(), &self.entries)
-            && self.entry(at).is_same_line(&read.entry)
-        {
+        let known = self.find(&read.entry.id);
+        if known.is_some_and(|at| self.entry(at).is_same_line(&read.entry)) {
             return Taken { is_repeated: true, ..Taken::default() };
         }
-        self.place(read.entry, &read.counts)
+        self.place(read.entry, &read.counts, known)
     }
 
-    fn place(&mut self, entry: Entry, counts: &EntryCounts) -> Taken {
+    fn find(&self, id: &EntryId) -> Option<u32> {
+        self.by_id.get(id.as_bytes(), &self.entries)
+    }
+
+    /// Adds an entry. `known` is the one that has its id.
+    fn place(&mut self, entry: Entry, counts: &EntryCounts, known: Option<u32>) -> Taken {
         #[expect(clippy::expect_used, reason = "their ids alone would fill more memory than there is")]
         let at = u32::try_from(self.entries.len()).expect("fewer than four billion entries");
         let mut orphan = None;
         let mut parent = None;
         if let Some(id) = &entry.parent_id {
-            parent = self.by_id.get(id.as_bytes(), &self.entries);
+            let is_parent = |last: &u32| self.entry(*last).id.as_bytes() == id.as_bytes();
+            // Nearly always it is the last one.
+            parent = at.checked_sub(1).filter(is_parent).or_else(|| self.find(id));
             if parent.is_none() {
                 orphan = Some(at);
                 parent = at.checked_sub(1);
@@ -212,10 +219,10 @@ impl SessionTree {
         self.totals.add(entry.kind(), counts);
         self.own_cost += self.own_part(&entry, counts);
         self.entries.push(entry);
-        let before = self.by_id.insert(at, &self.entries);
+        self.by_id.insert(at, known, &self.entries);
         self.parents.push(parent);
         self.leaf = Some(at);
-        Taken { is_repeated: false, has_known_id: before.is_some(), orphan }
+        Taken { is_repeated: false, has_known_id: known.is_some(), orphan }
     }
 
     /// Returns whether the ancestors of an entry that was added before its parent lead back to it. `None` when its parent does

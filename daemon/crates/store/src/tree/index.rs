@@ -20,16 +20,17 @@ impl EntryIndex {
         self.places.find(self.hasher.hash_one(id), is_it).copied()
     }
 
-    /// Adds the entry at `place`, which must be there. From now on it is the one of its id; the place of the one that was is given back.
-    pub(super) fn insert(&mut self, place: u32, entries: &[Entry]) -> Option<u32> {
-        let id = id_of(place, entries);
-        let hash = self.hasher.hash_one(id);
-        if let Some(known) = self.places.find_mut(hash, |known| id_of(*known, entries) == id) {
-            return Some(std::mem::replace(known, place));
-        }
+    /// Adds the entry at `place`, which must be there. `known` is what [`Self::get`] finds for its id, whose place it takes.
+    pub(super) fn insert(&mut self, place: u32, known: Option<u32>, entries: &[Entry]) {
         let hash_of = |place: &u32| self.hasher.hash_one(id_of(*place, entries));
-        self.places.insert_unique(hash, place, hash_of);
-        None
+        let hash = hash_of(&place);
+        let before = known.and_then(|known| self.places.find_mut(hash, |place| *place == known));
+        match before {
+            Some(before) => *before = place,
+            None => {
+                self.places.insert_unique(hash, place, hash_of);
+            }
+        }
     }
 }
 
