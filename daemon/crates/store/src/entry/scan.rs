@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The members of a line that the store reads.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct LineMembers<'a> {
     pub(super) kind: Option<Cow<'a, str>>,
     pub(super) id: Option<Cow<'a, str>>,
@@ -231,7 +231,46 @@ fn is_tool_call(cursor: &mut JsonCursor<'_>) -> Result<bool, ScanFault> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// One of these texts.
+    fn one_of(texts: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+        prop::sample::select(texts)
+    }
+
+    proptest! {
+        /// By its text or by its names, a line says the same.
+        #[test]
+        fn a_line_of_the_usual_form_reads_as_any(
+            head in one_of(&[r#"{"type":"message","id":""#, r#"{ "type":"message","id":""#, r#"{"type":"custom","id":""#]),
+            id in one_of(&["0123abcd", "é", "", "a\\u0062", "a\\", "a\tb", "0123456789abcdef0123"]),
+            parent in one_of(&["null", "\"0\"", "\"\"", "\"\\n\"", "7", "\"", "nul"]),
+            time in one_of(&["2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05Z", "2026-02-30T03:04:05.678Z", "2026-01-02T03:04:05.67\\n", ""]),
+            message in one_of(&[
+                r#"{"role":"user","content":"x"}"#,
+                r#"{"role":"assistant","content":[{"type":"toolCall"}],"usage":{"input":1,"cost":{"total":0.5}}}"#,
+                r#"{"usage":{"input":1},"usage":{"input":1e3}}"#,
+                r#"{"usage":{"input":1e3},"u\u0073age":{"input":7}}"#,
+                r#"{"toolName":"todo","durationMs":"x"}"#,
+                r#"{"a":[[1,{"b":"}"}]]} "#, "\"text\"", "{\"a\"", "",
+            ]),
+            tail in one_of(&["}", " }", "}}", "", ",\"requestKey\":\"k\"}", ",\"id\":\"other\"}"]),
+        ) {
+            let line = format!(r#"{head}{id}","parentId":{parent},"timestamp":"{time}","message":{message}{tail}"#);
+            let by_names = LineMembers::scanned(&line).ok();
+            let usual = LineMembers::usual(&line);
+            prop_assert_eq!(usual.is_some(), UsualHead::of(&line).is_some_and(|_| tail == "}" && by_names.is_some() && message.ends_with('}')));
+            if let Some(usual) = usual {
+                let counted = usual.message.and_then(|(_, members)| members).and_then(|members| Some((members.counted?, members.usage?)));
+                if let Some((counted, text)) = counted {
+                    prop_assert_eq!(Some(counted), CountedUsage::of(text));
+                }
+                prop_assert_eq!(Some(LineMembers { usual: None, ..usual }), by_names);
+            }
+        }
+    }
 
     #[test]
     fn members_of_a_message_are_found_at_any_depth_of_the_rest() {
