@@ -138,6 +138,16 @@ impl<T> Json<T> {
         }
     }
 
+    /// The typed view, where there is one already. Reads and parses nothing.
+    #[must_use]
+    pub fn parsed(&self) -> Option<&T> {
+        let loaded = match &*self.0 {
+            Inner::Memory(loaded) => loaded,
+            Inner::Stored(stored) => stored.loaded.get()?,
+        };
+        loaded.typed.get()?.as_deref()
+    }
+
     /// Whether the text is in memory.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
@@ -258,8 +268,12 @@ mod tests {
         json.write_text(&mut out);
         assert_eq!((out.as_slice(), json.text_len()), (&b"> [1,2]"[..], 5));
         assert_eq!(json.with_text(str::len), 5);
-        assert!(!json.is_loaded(), "looking at it, or writing it, does not keep it");
+        assert!(
+            !json.is_loaded() && json.parsed().is_none(),
+            "looking at it, or writing it, does not keep it"
+        );
         assert_eq!((json.get(), json.text()), (Some(&vec![1, 2]), "[1,2]"));
+        assert_eq!(json.parsed(), json.get());
         assert!(json.clone().is_loaded());
         let gone: Json<Vec<u32>> = Json::stored(store, 7, 9);
         assert_eq!((gone.get(), gone.text()), (None, "null"));

@@ -7,7 +7,7 @@ use agentd_protocol::{
     model::ModelName,
     prompt_text::typed_words,
 };
-use agentd_store::{Entry, EntryKind, Role, SessionTree, model_of, own_cost};
+use agentd_store::{Entry, EntryKind, Role, SessionTree, model_of};
 
 /// The characters of the user's first text that are kept.
 const FIRST_MESSAGE_CHARS: usize = 200;
@@ -78,16 +78,15 @@ impl SummaryCell {
     /// Brings it up to date; costs what was added to the tree since. True for news: a new name, a begin or an end of work.
     pub(crate) fn show(&mut self, tree: &SessionTree, is_streaming: bool, is_at_work: bool) -> bool {
         let added = tree.entries().get(self.counted..).unwrap_or_default();
-        let cost = own_cost(tree, self.counted);
         self.counted = tree.entries().len();
         let mut shown = self.shown.lock();
-        shown.cost += cost;
-        shown.turns += added.iter().filter(|entry| is_answer(entry)).count() as u64;
+        shown.cost = tree.own_cost();
+        shown.turns = tree.totals().assistant_messages;
+        shown.message_count = tree.totals().total_messages;
         if let Some(model) = added.iter().rev().find_map(model_of) {
             shown.model = Some(ModelName { provider: model.provider, id: model.model_id });
         }
         let is_message = |entry: &&Entry| matches!(entry.kind(), EntryKind::Message(_));
-        shown.message_count += added.iter().filter(is_message).count() as u64;
         let last = added.iter().rev().find(is_message).and_then(Entry::timestamp_ms);
         shown.modified_ms = last.unwrap_or(shown.modified_ms);
         if shown.first_message.is_empty()
@@ -105,10 +104,6 @@ impl SummaryCell {
         }
         is_news
     }
-}
-
-fn is_answer(entry: &Entry) -> bool {
-    entry.kind() == EntryKind::Message(Role::Assistant)
 }
 
 /// What the user typed of a message, cut to what lists need.

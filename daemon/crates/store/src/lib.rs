@@ -86,7 +86,7 @@ pub use list::{
 pub use load::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
 pub use meter::ContextMeter;
 pub use new_entry::NewEntry;
-pub use own_spending::{own_cost, own_spending};
+pub use own_spending::own_spending;
 pub use paths::{
     SessionDir, create_dirs, cwd_dir_name, network_file_system, network_warning, session_file_name,
 };

@@ -2,7 +2,6 @@
 
 use crate::{
     Entry, SessionTree, Spending,
-    counts::EntryCounts,
     spending::{is_own, spending},
     time::parse_timestamp,
 };
@@ -13,18 +12,6 @@ pub fn own_spending(tree: &SessionTree) -> impl Iterator<Item = Spending> {
     let begun = parse_timestamp(&tree.header().typed().timestamp);
     let is_own = move |entry: &&Entry| is_own(entry, begun);
     tree.entries().iter().filter(is_own).filter_map(spending)
-}
-
-/// What the entries of a session from number `first` on cost, in US dollars; without those that a fork took over, as [`own_spending`]. For
-/// all of them that is kept while they come, so that asking costs nothing.
-#[must_use]
-pub fn own_cost(tree: &SessionTree, first: usize) -> f64 {
-    if first == 0 {
-        return tree.own_cost();
-    }
-    let begun = parse_timestamp(&tree.header().typed().timestamp);
-    let entries = tree.entries().get(first..).unwrap_or_default().iter().filter(|entry| is_own(entry, begun));
-    entries.map(|entry| EntryCounts::of(entry).spent).sum()
 }
 
 #[cfg(test)]
@@ -52,14 +39,7 @@ mod tests {
             answer("e", 9, &usage(0.25)),
         ];
         let tree = crate::testing::tree(&lines.each_ref().map(String::as_str));
-        let by_entry = |from: usize| -> f64 {
-            let own = own_spending(&tree).map(|spent| spent.usage.cost.total);
-            own.skip(from).sum()
-        };
-        assert_eq!((own_cost(&tree, 0), by_entry(0)), (0.875, 0.875));
-        // From the second entry on there are three that spent.
-        assert_eq!(own_cost(&tree, 1), 0.875);
-        assert_eq!((own_cost(&tree, 2), by_entry(1)), (0.375, 0.375));
-        assert_eq!(own_cost(&tree, 5), 0.0);
+        let by_entry: f64 = own_spending(&tree).map(|spent| spent.usage.cost.total).sum();
+        assert_eq!((tree.own_cost(), by_entry), (0.875, 0.875));
     }
 }

@@ -105,13 +105,16 @@ impl SessionTree {
         if counts.spent != 0.0 && is_own() { counts.spent } else { 0.0 }
     }
 
-    /// The sums over all entries, of every branch.
-    pub(crate) fn totals(&self) -> &SessionTotals {
+    /// The sums over all entries, of every branch. They are kept while entries come, so that asking costs nothing.
+    #[must_use]
+    pub fn totals(&self) -> &SessionTotals {
         &self.totals
     }
 
-    /// What the entries cost, in US dollars; without those that a fork took over.
-    pub(crate) fn own_cost(&self) -> f64 {
+    /// What the entries of every branch cost, in US dollars; without those that a fork took over, as [`crate::own_spending`]. Kept as
+    /// [`Self::totals`].
+    #[must_use]
+    pub fn own_cost(&self) -> f64 {
         self.own_cost
     }
 

@@ -1,5 +1,6 @@
 //! The model and the thinking level that a branch was last used with.
 
+use agentd_protocol::message::Message;
 use serde::Deserialize;
 
 use crate::{Entry, EntryKind, Role, SessionTree};
@@ -73,9 +74,17 @@ pub fn model_of(entry: &Entry) -> Option<ModelRef> {
             Some(ModelRef { provider, model_id })
         }
         EntryKind::Message(Role::Assistant) => {
-            // Not the typed view: only two short fields are needed, and it would stay in memory.
+            let message = entry.message()?;
+            // What is not there is empty in the typed view.
+            if let Some(Message::Assistant(answer)) = message.parsed()
+                && !(answer.provider.is_empty() || answer.model.is_empty())
+            {
+                let (provider, model_id) = (answer.provider.clone(), answer.model.clone());
+                return Some(ModelRef { provider, model_id });
+            }
+            // No typed view for it: only two short fields are needed, and it would stay in memory.
             let Answered { provider, model } =
-                entry.message()?.with_text(|text| agentd_protocol::parse_json(text).ok())?;
+                message.with_text(|text| agentd_protocol::parse_json(text).ok())?;
             Some(ModelRef { provider, model_id: model })
         }
         _ => None,
