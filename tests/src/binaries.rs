@@ -3,6 +3,7 @@
 
 use std::{
     env,
+    ffi::OsString,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -61,7 +62,11 @@ fn build() -> PathBuf {
         Some(profile) => profile,
     };
     let run = |offline: &[&str]| {
-        Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        variables_of_this_package().for_each(|name| {
+            cargo.env_remove(name);
+        });
+        cargo
             .args(["build", "--quiet", "--package", "agentd", "--package", "agentctl"])
             .args(["--package", "agentd-syntax-program", "--profile", profile])
             .arg("--target-dir")
@@ -81,4 +86,15 @@ fn build() -> PathBuf {
         );
     }
     folder
+}
+
+/// The variables in which cargo tells the tests of a package about it. Another cargo must not get them: build scripts, ring's among them, run again
+/// where one has changed, and nearly all crates would be built anew, now and at the next build from a shell.
+fn variables_of_this_package() -> impl Iterator<Item = OsString> {
+    let is_one = |name: &OsString| {
+        name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || name == "OUT_DIR"
+        })
+    };
+    env::vars_os().map(|(name, _)| name).filter(is_one)
 }
