@@ -3,6 +3,7 @@
 //! An event is one JSON object with a `type`. Fields that only some connections want (`sessionId`, `seq`) are not part
 //! of an event: the connection adds them to the finished line.
 
+mod delta_line;
 mod run;
 mod session;
 

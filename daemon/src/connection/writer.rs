@@ -17,7 +17,10 @@ use agentd_protocol::{
 };
 use agentd_session::{FeedItem, LongReply, MessageId};
 use bytes::Bytes;
-use futures::{StreamExt, stream::SelectAll};
+use futures::{
+    StreamExt,
+    stream::{self, SelectAll},
+};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
@@ -66,9 +69,12 @@ pub(super) async fn write(
     connections: Arc<ConnectionStats>,
 ) -> std::io::Result<()> {
     let mut feeds = SelectAll::new();
+    // One stream alone would wake this task again each time that it has been polled: `FuturesUnordered` lets others go first once it
+    // has polled as many futures as it holds.
+    feeds.push(stream::pending().boxed());
     let mut reading = true;
     let mut lines = OutputLines { connections, ..OutputLines::default() };
-    while reading || !feeds.is_empty() {
+    while reading || lines.has_streams() {
         tokio::select! {
             command = commands.recv(), if reading => match command {
                 Some(WriterCommand::Line(line)) => write_line(&line, &mut lines.batch),
@@ -98,10 +104,7 @@ pub(super) async fn write(
                 }
                 None => reading = false,
             },
-            // `None` when the last stream is over: the loop then checks whether anything is left.
-            batch = feeds.next(), if !feeds.is_empty() => if let Some(batch) = batch
-                && !lines.write(batch, &output).await
-            {
+            Some(batch) = feeds.next() => if !lines.write(batch, &output).await {
                 break;
             },
             // Noticed at once, not with the next line, which may never come.
@@ -138,6 +141,11 @@ struct OutputLines {
 }
 
 impl OutputLines {
+    /// Whether a stream has not ended.
+    fn has_streams(&self) -> bool {
+        !self.open.is_empty() || self.watchers > 0
+    }
+
     /// Changes the view.
     fn set_view(&mut self, view: ClientView) {
         self.view = view;

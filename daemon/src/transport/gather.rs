@@ -11,6 +11,8 @@ use std::{
 
 use tokio::sync::mpsc;
 
+use super::direct_writes::UnwrittenBatches;
+
 /// How often all tasks that are ready go first: an event passes through as many on its way.
 const ROUNDS: usize = 4;
 
@@ -21,32 +23,27 @@ const LONGEST: Duration = Duration::from_micros(100);
 /// spares.
 const ENOUGH_BYTES: usize = 4 << 10;
 
-/// A batch is alone, and written at once, when the one before it came longer ago than this.
-const PAUSE: Duration = Duration::from_millis(1);
-
 /// Takes batches, and makes one of those that come within a moment.
 pub(super) struct BatchGatherer {
     batches: mpsc::Receiver<Vec<u8>>,
-    /// When the last one was taken.
-    last: Option<Instant>,
-    pause: Duration,
+    unwritten: UnwrittenBatches,
+    /// The batches of the last write.
+    taken: usize,
     longest: Duration,
 }
 
 impl BatchGatherer {
-    pub(super) fn new(batches: mpsc::Receiver<Vec<u8>>) -> Self {
-        Self { batches, last: None, pause: PAUSE, longest: LONGEST }
+    /// Takes batches that are counted as `unwritten` until [`Self::wrote`].
+    pub(super) fn new(batches: mpsc::Receiver<Vec<u8>>, unwritten: UnwrittenBatches) -> Self {
+        Self { batches, unwritten, taken: 0, longest: LONGEST }
     }
 
-    /// The next batch; behind another one, with those that follow while the tasks that are ready are run. `None` when no more batches come.
-    /// Dropped early, it loses what it has taken.
+    /// The next batch, with those that follow while the tasks that are ready are run. `None` when no more batches come. Dropped early, it
+    /// loses what it has taken.
     pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
         let mut gathered = self.batches.recv().await?;
+        self.taken += 1;
         let began = Instant::now();
-        let last = self.last.replace(began);
-        if last.is_none_or(|last| began.duration_since(last) > self.pause) {
-            return Some(gathered);
-        }
         for _ in 0..ROUNDS {
             if gathered.len() >= ENOUGH_BYTES || began.elapsed() > self.longest {
                 break;
@@ -56,9 +53,15 @@ impl BatchGatherer {
                 && let Ok(batch) = self.batches.try_recv()
             {
                 gathered.extend_from_slice(&batch);
+                self.taken += 1;
             }
         }
         Some(gathered)
+    }
+
+    /// Notes that all that was taken is written.
+    pub(super) fn wrote(&mut self) {
+        self.unwritten.wrote(std::mem::take(&mut self.taken));
     }
 }
 
@@ -96,15 +99,13 @@ mod tests {
 
     /// For which no moment passes, however busy the machine is.
     fn timeless(batches: mpsc::Receiver<Vec<u8>>) -> BatchGatherer {
-        BatchGatherer { batches, last: None, pause: Duration::MAX, longest: Duration::MAX }
+        BatchGatherer { longest: Duration::MAX, ..BatchGatherer::new(batches, UnwrittenBatches::default()) }
     }
 
     #[tokio::test]
     async fn what_is_under_way_is_written_at_once() {
         let (sender, receiver) = mpsc::channel(8);
         let mut end = timeless(passing_on(passing_on(receiver)));
-        sender.send(b"0".to_vec()).await.unwrap();
-        assert_eq!(end.next().await.unwrap(), b"0", "the first one does not wait");
         let (go_on, asked) = tokio::sync::oneshot::channel::<()>();
         tokio::spawn(async move {
             sender.send(b"a".to_vec()).await.unwrap();
@@ -123,24 +124,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn behind_a_pause_nothing_is_waited_for() {
-        let (sender, receiver) = mpsc::channel(8);
-        let mut batches = BatchGatherer { pause: Duration::ZERO, ..timeless(receiver) };
-        for batch in [b"0", b"1", b"2"] {
-            sender.send(batch.to_vec()).await.unwrap();
-        }
-        for batch in [b"0", b"1", b"2"] {
-            assert_eq!(batches.next().await.unwrap(), batch);
-        }
-    }
-
-    #[tokio::test]
     async fn a_long_batch_is_not_made_longer() {
         let (sender, receiver) = mpsc::channel(2);
         sender.send(vec![b'a'; ENOUGH_BYTES]).await.unwrap();
         sender.send(b"b".to_vec()).await.unwrap();
         drop(sender);
-        let mut batches = BatchGatherer { last: Some(Instant::now()), ..timeless(receiver) };
+        let mut batches = timeless(receiver);
         assert_eq!(batches.next().await.unwrap().len(), ENOUGH_BYTES);
         assert_eq!(batches.next().await.unwrap(), b"b");
         assert_eq!(batches.next().await, None);

@@ -1,5 +1,7 @@
 //! Transports: they move lines in and out and never look inside.
 
+mod client_stream;
+mod direct_writes;
 mod gather;
 mod line_budget;
 mod listener;

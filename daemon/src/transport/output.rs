@@ -3,6 +3,7 @@
 
 use std::{
     io::{self, Write},
+    sync::Arc,
     thread,
 };
 
@@ -10,12 +11,19 @@ use agentd_protocol::lines::Line;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{gather::BatchGatherer, standard_stream::StandardStream};
+use super::{
+    client_stream::ClientStream,
+    direct_writes::{DirectWrites, UnwrittenBatches},
+    gather::BatchGatherer,
+    standard_stream::StandardStream,
+};
 use crate::limits::{LONG_BATCH_BYTES, WAITING_BATCHES, WAITING_IN_PROCESS_LINES};
 
 /// Takes finished batches of lines. Dropping it discards batches that a task has not written yet; a thread goes on.
 pub struct Output {
     batches: mpsc::Sender<Vec<u8>>,
+    /// What may be written to without the task, where a task writes.
+    direct: Option<DirectWrites>,
     /// The result of writing, which ends by itself only when it fails.
     ended: oneshot::Receiver<io::Result<()>>,
     failed: Option<io::Result<()>>,
@@ -36,13 +44,27 @@ impl Output {
         let (batches, receiver) = mpsc::channel(WAITING_BATCHES);
         let (end, ended) = oneshot::channel();
         let gone = CancellationToken::new();
-        (Self { batches, ended, failed: None, task: None, gone, takes_pieces: true }, (receiver, end))
+        let output =
+            Self { batches, direct: None, ended, failed: None, task: None, gone, takes_pieces: true };
+        (output, (receiver, end))
     }
 
-    /// Aborts the task that writes when the output is dropped.
-    pub(super) fn owning(mut self, task: tokio::task::JoinHandle<()>) -> Self {
-        self.task = Some(AbortOnDropHandle::new(task));
-        self
+    /// An output to a stream, which a task writes to, and this output where it need not wait.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub(super) fn to_stream(stream: ClientStream) -> Self {
+        let (mut output, (batches, end)) = Self::new();
+        let (stream, unwritten) = (Arc::new(stream), UnwrittenBatches::default());
+        let batches = BatchGatherer::new(batches, unwritten.clone());
+        let writing = write_to_stream(Arc::clone(&stream), batches);
+        output.direct = Some(DirectWrites::new(stream, unwritten));
+        let task = tokio::spawn(async move {
+            // The receiver is gone only when the connection was dropped.
+            let _ = end.send(writing.await);
+        });
+        output.task = Some(AbortOnDropHandle::new(task));
+        output
     }
 
     /// Whether a batch may end in the middle of a line that the next one goes on with.
@@ -59,15 +81,19 @@ impl Output {
     /// Hands over a batch; waits while too many earlier ones are unwritten. False when writing has failed.
     pub async fn write(&self, batch: Vec<u8>) -> bool {
         if batch.len() < LONG_BATCH_BYTES {
-            return self.batches.send(batch).await.is_ok();
+            return self.room().await.map(|room| room.send(batch)).is_some();
         }
         let Ok(mut places) = self.batches.reserve_many(WAITING_BATCHES).await else { return false };
-        places.next().map(|place| place.send(batch)).is_some()
+        places.next().map(|place| self.place(place).send(batch)).is_some()
     }
 
     /// Waits for room for a batch; `None` when writing has failed. Cancel safe.
-    pub async fn room(&self) -> Option<mpsc::Permit<'_, Vec<u8>>> {
-        self.batches.reserve().await.ok()
+    pub async fn room(&self) -> Option<BatchRoom<'_>> {
+        self.batches.reserve().await.ok().map(|place| self.place(place))
+    }
+
+    fn place<'a>(&'a self, place: mpsc::Permit<'a, Vec<u8>>) -> BatchRoom<'a> {
+        BatchRoom { direct: self.direct.as_ref(), place }
     }
 
     /// Waits until writing fails. Cancel safe.
@@ -82,8 +108,8 @@ impl Output {
     /// # Errors
     /// Why writing failed, most often since the reader closed its end.
     pub async fn finish(self) -> io::Result<()> {
-        let Self { batches, mut ended, failed, task, gone: _, takes_pieces: _ } = self;
-        drop(batches);
+        let Self { batches, direct, mut ended, failed, task, gone: _, takes_pieces: _ } = self;
+        drop((batches, direct));
         let result = match failed {
             Some(failed) => failed,
             None => result(&mut ended).await,
@@ -98,7 +124,7 @@ async fn result(ended: &mut oneshot::Receiver<io::Result<()>>) -> io::Result<()>
 }
 
 impl Output {
-    /// Writes to stdout: in a task where it is a pipe or a socket, else on a thread.
+    /// Writes to stdout: in tasks where it is a pipe or a socket, else on a thread.
     ///
     /// # Errors
     /// When the system refuses another thread.
@@ -108,18 +134,7 @@ impl Output {
     pub fn to_stdout() -> io::Result<Self> {
         let stdout = io::stdout();
         let Some(stream) = StandardStream::writing(&stdout) else { return Self::on_thread(stdout) };
-        let (handle, (batches, end)) = Self::new();
-        tokio::spawn(async move {
-            let (mut result, mut batches) = (Ok(()), BatchGatherer::new(batches));
-            while result.is_ok()
-                && let Some(batch) = batches.next().await
-            {
-                result = stream.write_all(&batch).await;
-            }
-            // The receiver is gone only when the daemon ends.
-            let _ = end.send(result);
-        });
-        Ok(handle)
+        Ok(Self::to_stream(ClientStream::Standard(stream)))
     }
 
     /// Writes to `output` on a thread of its own: stdout is shared with the host, and switching it to non-blocking mode would break
@@ -134,6 +149,33 @@ impl Output {
             let _ = end.send(write(output, batches));
         })?;
         Ok(handle)
+    }
+}
+
+async fn write_to_stream(stream: Arc<ClientStream>, mut batches: BatchGatherer) -> io::Result<()> {
+    while let Some(batch) = batches.next().await {
+        stream.write_all(&batch).await?;
+        batches.wrote();
+    }
+    stream.close()
+}
+
+/// Room for one batch of an [`Output`].
+pub struct BatchRoom<'a> {
+    direct: Option<&'a DirectWrites>,
+    place: mpsc::Permit<'a, Vec<u8>>,
+}
+
+impl BatchRoom<'_> {
+    /// Hands over a batch.
+    pub fn send(self, batch: Vec<u8>) {
+        let left = match self.direct {
+            Some(direct) => direct.take(batch),
+            None => Some(batch),
+        };
+        if let Some(left) = left {
+            self.place.send(left);
+        }
     }
 }
 

@@ -5,17 +5,13 @@ use std::io;
 use agentd_protocol::lines::{Line, LineSplitter, SMALL_LINE_BYTES};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{
-    io::AsyncWriteExt,
-    net::{
-        UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    net::{UnixStream, unix::OwnedReadHalf},
     sync::mpsc,
     task::yield_now,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{ClientLineBudget, Output, gather::BatchGatherer};
+use super::{ClientLineBudget, Output, client_stream::ClientStream};
 use crate::limits::WAITING_SOCKET_LINES;
 
 /// Bytes of one read.
@@ -34,13 +30,9 @@ pub fn split(
 ) -> (mpsc::Receiver<Line>, Output) {
     let (input, output) = stream.into_split();
     let (lines, receiver) = mpsc::channel(WAITING_SOCKET_LINES);
-    let (handle, (batches, end)) = Output::new();
-    tokio::spawn(read(input, max_line_bytes, budget, lines, handle.gone()));
-    let writing = tokio::spawn(async move {
-        // The receiver is gone only when the connection was dropped.
-        let _ = end.send(write(output, batches).await);
-    });
-    (receiver, handle.owning(writing))
+    let output = Output::to_stream(ClientStream::Socket(output));
+    tokio::spawn(read(input, max_line_bytes, budget, lines, output.gone()));
+    (receiver, output)
 }
 
 async fn read(
@@ -147,18 +139,10 @@ fn take(
     Ok(count)
 }
 
-async fn write(mut output: OwnedWriteHalf, batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
-    let mut batches = BatchGatherer::new(batches);
-    while let Some(batch) = batches.next().await {
-        output.write_all(&batch).await?;
-    }
-    output.shutdown().await
-}
-
 #[cfg(test)]
 mod tests {
     use agentd_memory::MemoryAccount;
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
     use crate::transport::LineBudget;

@@ -71,21 +71,19 @@ impl StandardStream {
         self.file.async_io(Interest::READABLE, |file| interrupted_again(|| reading(file))).await
     }
 
-    /// Writes all of it. Dropped early, some of it is written.
-    pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let writing = |file: &OwnedFd| match self.kind {
-                Kind::Pipe => Ok(write(file, bytes)?),
-                Kind::Socket => Ok(send(file, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?),
-            };
-            let written =
-                self.file.async_io(Interest::WRITABLE, |file| interrupted_again(|| writing(file))).await?;
-            if written == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            bytes = &bytes[written..];
-        }
-        Ok(())
+    /// Writes what the reader takes now, and does not wait.
+    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let writing = |file: &OwnedFd| match self.kind {
+            Kind::Pipe => Ok(write(file, bytes)?),
+            Kind::Socket => Ok(send(file, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?),
+        };
+        self.file.try_io(Interest::WRITABLE, |file| interrupted_again(|| writing(file)))
+    }
+
+    /// Waits until the reader may take more. Cancel safe.
+    pub(super) async fn writable(&self) -> io::Result<()> {
+        // The readiness stays: an attempt that finds no room takes it back.
+        self.file.writable().await.map(drop)
     }
 }
 
@@ -111,6 +109,7 @@ mod tests {
     use rustix::fs::fcntl_getfl;
 
     use super::*;
+    use crate::transport::client_stream::ClientStream;
 
     /// More than fits in a pipe or a socket.
     fn much() -> Vec<u8> {
@@ -137,7 +136,7 @@ mod tests {
         sending.join().unwrap();
 
         let (mut host, output) = io::pipe().unwrap();
-        let writing = StandardStream::writing(&output).unwrap();
+        let writing = ClientStream::Standard(StandardStream::writing(&output).unwrap());
         for shared in [fcntl_getfl(&input).unwrap(), fcntl_getfl(&output).unwrap()] {
             assert!(!shared.contains(OFlags::NONBLOCK), "{shared:?}");
         }
@@ -155,7 +154,7 @@ mod tests {
     async fn everything_passes_through_a_socket_that_stays_as_it_is() {
         let (ours, host) = UnixStream::pair().unwrap();
         let reading = StandardStream::reading(&ours).unwrap();
-        let writing = StandardStream::writing(&ours).unwrap();
+        let writing = ClientStream::Standard(StandardStream::writing(&ours).unwrap());
         assert!(!fcntl_getfl(&ours).unwrap().contains(OFlags::NONBLOCK));
         let echo = thread::spawn(move || {
             let mut all = Vec::new();
@@ -170,7 +169,7 @@ mod tests {
     #[tokio::test]
     async fn a_closed_reader_is_an_error() {
         let (ours, host) = UnixStream::pair().unwrap();
-        let writing = StandardStream::writing(&ours).unwrap();
+        let writing = ClientStream::Standard(StandardStream::writing(&ours).unwrap());
         drop(host);
         assert_eq!(writing.write_all(b"a").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }

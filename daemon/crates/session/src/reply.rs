@@ -1,10 +1,13 @@
 //! Answers to commands, put into the feed so that they keep their place among the events.
 
+use std::cell::Cell;
+
 use agentd_auth::scrub_failure;
 use agentd_config::Environment;
 use agentd_memory::MemoryReservation;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
+    event::Event,
     frame::Response,
 };
 use bytes::Bytes;
@@ -59,7 +62,7 @@ impl Reply {
 
     /// The command was done, and answers with `data`.
     pub(crate) fn data<T: Serialize>(self, feed: &Feed, data: T) {
-        let line = encode(&Response::done(self.id.clone(), self.command, Some(data)));
+        let line = encode_response(&Response::done(self.id.clone(), self.command, Some(data)));
         match line {
             Ok(line) => feed.reply(self.subscriber, line),
             Err(error) => self.not_written(feed, &error),
@@ -69,7 +72,7 @@ impl Reply {
     /// [`Self::data`] of an answer that is made when it is written.
     pub(crate) fn long(self, feed: &Feed, content: LongContent) {
         let response = Response::<()>::done(self.id.clone(), self.command, None);
-        match encode(&response).and_then(|response| LongReply::new(&response, content)) {
+        match encode_response(&response).and_then(|response| LongReply::new(&response, content)) {
             Ok(reply) => feed.reply_long(self.subscriber, reply),
             Err(error) => self.not_written(feed, &error),
         }
@@ -109,13 +112,37 @@ impl Reply {
     }
 }
 
-/// One JSON line, without LF.
-pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {
-    // Lines are kept for a while, and a vector that grew has up to twice the room it needs.
-    serde_json::to_vec(value).map(|line| Bytes::from(line.into_boxed_slice()))
+/// The line of an event, without LF.
+pub(crate) fn encode(event: &Event) -> Result<Bytes, serde_json::Error> {
+    line_by(|line| event.write_line(line))
 }
 
-/// [`encode`] for values without parts that could fail: strings, numbers, booleans.
+/// The line of an answer, without LF.
+fn encode_response<T: Serialize>(response: &Response<T>) -> Result<Bytes, serde_json::Error> {
+    line_by(|line| serde_json::to_writer(line, response))
+}
+
+/// The room for a line that a thread keeps, in bytes.
+const KEPT_LINE_BYTES: usize = 16 << 10;
+
+/// Lines are made in a vector of their thread, and copied once they are whole: what is kept for a while has the room that it needs, by one
+/// allocation.
+fn line_by<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes, E> {
+    thread_local! {
+        static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    let mut line = LINE.take();
+    line.clear();
+    write(&mut line)?;
+    let made = Bytes::copy_from_slice(&line);
+    if line.capacity() <= KEPT_LINE_BYTES {
+        LINE.set(line);
+    }
+    Ok(made)
+}
+
+/// [`encode_response`] for values without parts that could fail: strings, numbers, booleans.
 fn encode_sure(response: &Response<()>) -> Bytes {
-    encode(response).unwrap_or_else(|_| Bytes::from_static(br#"{"type":"response","success":false}"#))
+    encode_response(response)
+        .unwrap_or_else(|_| Bytes::from_static(br#"{"type":"response","success":false}"#))
 }

@@ -206,7 +206,8 @@ pub(crate) fn update(
         sections.insert(name.clone(), Value::Null);
     }
     let changed = |tool: &Arc<ToolSpec>, others: &[Arc<ToolSpec>]| {
-        !others.iter().any(|other| other.name == tool.name && other == tool)
+        // A tool that was declared in this process is the same piece of memory: schemas are long.
+        !others.iter().any(|other| Arc::ptr_eq(other, tool) || (other.name == tool.name && other == tool))
     };
     let added: Vec<Arc<ToolSpec>> =
         wanted.1.iter().filter(|tool| changed(tool, declared.1)).cloned().collect();

@@ -126,7 +126,10 @@ impl SseParser {
                 self.has_data = true;
                 self.data.extend_from_slice(value);
             }
-            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"event" => {
+                self.name.clear();
+                self.name.push_str(&text(value));
+            }
             // A comment, `id`, `retry`, or a field that the standard tells us to ignore.
             _ => {}
         }
@@ -134,11 +137,18 @@ impl SseParser {
 
     fn dispatch(&mut self, on_event: &mut impl FnMut(&str, &str)) {
         if std::mem::take(&mut self.has_data) {
-            let data: Cow<'_, str> = String::from_utf8_lossy(&self.data);
-            on_event(&self.name, &data);
+            on_event(&self.name, &text(&self.data));
             self.data.clear();
         }
         self.name.clear();
+    }
+}
+
+/// The text of bytes, which nearly always are text: that is found out faster than what else they are.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 

@@ -10,7 +10,6 @@ use agentd_protocol::{
     client_tools::ToolCancelReason,
     error::{ErrorCode, Failure},
     eval_executor::{EvalCancel, EvalRequest},
-    event::Event,
     tool::ToolResult,
 };
 use futures::future::BoxFuture;
@@ -130,7 +129,7 @@ impl ClientExecutor {
             cwd: cwd.display().to_string(),
             session_id: provider.session_id.clone(),
         };
-        let line = match encode::<Event>(&request.into()) {
+        let line = match encode(&request.into()) {
             Ok(line) => line,
             Err(error) => return ExecutorEnd::Lost(format!("The cell cannot be sent: {error}.")),
         };

@@ -9,7 +9,6 @@ use std::{
 use agentd_agent::{ToolError, ToolProgress};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
-    event::Event,
     host_uris::{HostUriCancel, HostUriOperation, HostUriRequest, HostUriResult, HostUriScheme},
     tool::ToolResult,
 };
@@ -228,7 +227,7 @@ impl HostUrlReader {
             content,
             session_id: provider.session_id.clone(),
         };
-        let line = encode::<Event>(&request.into()).map_err(|error| ToolError(error.to_string()))?;
+        let line = encode(&request.into()).map_err(|error| ToolError(error.to_string()))?;
         let request = ClientToolRequest::new(provider, &id, line);
         let asked = async {
             provider.requests.send(request).await;

@@ -218,7 +218,7 @@ impl ProvidedTool {
                 HostToolCall { id: request_id, tool_call_id, tool_name, arguments, session_id }.into()
             }
         };
-        let line = encode::<Event>(&request).map_err(|error| ToolError(error.to_string()))?;
+        let line = encode(&request).map_err(|error| ToolError(error.to_string()))?;
         let request = ClientToolRequest::new(provider, &id, line);
         let asked = async {
             // A session that is gone drops the request, and with the run ends the call.

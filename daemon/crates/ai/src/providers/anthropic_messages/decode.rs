@@ -11,6 +11,7 @@ use super::{
     api_types::{AnswerMessage, ErrorDetails, StreamEvent, UsageReport, is_error},
     blocks::Blocks,
     compat::{Compat, FallbackModel},
+    usual_delta::usual_delta,
 };
 use crate::{
     Delta,
@@ -106,6 +107,12 @@ impl AnswerDecoder for MessagesDecoder {
         data: &str,
         out: &mut Vec<Delta>,
     ) -> Result<DecodeStep, serde_json::Error> {
+        if name != "error"
+            && let Some((number, delta)) = usual_delta(data)
+        {
+            self.blocks.extend(number, delta, out);
+            return Ok(DecodeStep::More);
+        }
         let event: StreamEvent<'_> = serde_json::from_str(data)?;
         let kind = if event.kind.is_empty() { name } else { event.kind };
         if name == "error" || kind == "error" || is_error(event.error) {

@@ -8,6 +8,7 @@ mod headers;
 mod messages;
 mod request;
 mod thinking;
+mod usual_delta;
 
 use agentd_protocol::model::Model;
 use reqwest::Url;
