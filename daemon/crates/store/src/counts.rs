@@ -64,7 +64,7 @@ impl EntryCounts {
     /// Those of an entry.
     pub(crate) fn of(entry: &Entry) -> Self {
         match entry.kind() {
-            EntryKind::Message(role) => {
+            EntryKind::Message(role @ (Role::Assistant | Role::ToolResult)) => {
                 let text = entry.message().map_or("", |message| message.text());
                 Self::of_message(role, text, &MessageMembers::of(text))
             }

@@ -128,7 +128,7 @@ impl NewEntry {
 
 /// A message without line breaks between its tokens: one entry is one line, whatever the message came from.
 fn one_line(message: Json<Message>) -> Json<Message> {
-    if !message.text().contains(['\n', '\r']) {
+    if memchr::memchr2(b'\n', b'\r', message.text().as_bytes()).is_none() {
         return message;
     }
     // Raw line breaks are no part of JSON strings, so that these stand between tokens.

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     hash::{BuildHasher, Hasher, RandomState},
 };
 
@@ -33,8 +33,14 @@ pub(crate) struct CallIds<'a> {
 impl<'a> CallIds<'a> {
     /// `id`, or a similar free one if it is taken. The same transcript gives the same ids.
     pub(crate) fn unique(&mut self, id: &Cow<'a, str>) -> Cow<'a, str> {
+        let mut number = match self.taken.entry(id.clone()) {
+            Entry::Occupied(taken) => *taken.get(),
+            Entry::Vacant(free) => {
+                free.insert(2);
+                return id.clone();
+            }
+        };
         let mut unique = id.clone();
-        let mut number = self.taken.get(id).copied().unwrap_or(2);
         while self.taken.contains_key(&unique) {
             let suffix = format!("_{number}");
             let room = MAX_CHARS.saturating_sub(suffix.len());
