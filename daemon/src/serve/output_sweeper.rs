@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agentd_config::{AgentDir, Environment, temp_dir};
-use agentd_process::{OutputMeter, OutputRetention, SweepMode, sweep_outputs};
+use agentd_process::{OutputMeter, OutputRetention, SweepMode, sweep_outputs, sweep_shell_snapshots};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Bytes of new outputs after which the next sweep follows at the latest.
@@ -58,5 +58,6 @@ impl OutputFolders {
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "cannot look for old outputs"),
         }
+        sweep_shell_snapshots(&self.temporary);
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -49,7 +49,21 @@ impl ProgramSearch<'_> {
         let folders = self.path.into_iter().flat_map(std::env::split_paths);
         // A relative entry of `PATH` means another folder wherever the program runs.
         let on_path = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(command));
-        of_project.chain(on_path).find(|path| is_program(path))
+        of_project.chain(on_path).find(|path| is_program(path) && !self.is_empty_proxy(path))
+    }
+
+    /// Whether it is rustup in the name of a program that none of its toolchains has: rustup puts its links beside itself, whether the
+    /// component is installed or not.
+    fn is_empty_proxy(&self, path: &Path) -> bool {
+        let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else { return false };
+        let id = |path: &Path| path.metadata().ok().map(|about| (about.dev(), about.ino()));
+        let rustup = id(&folder.join("rustup"));
+        if rustup.is_none() || rustup != id(path) {
+            return false;
+        }
+        // Elsewhere by `RUSTUP_HOME`, nothing is known.
+        let Ok(toolchains) = fs::read_dir(self.home.join(".rustup/toolchains")) else { return false };
+        !toolchains.flatten().any(|toolchain| is_program(&toolchain.path().join("bin").join(name)))
     }
 }
 
@@ -189,5 +203,23 @@ mod tests {
         assert_eq!(find("own/bin/ls", "p", false).as_deref(), Some("p/own/bin/ls"));
         assert_eq!(find("~/bin/other", "p", false).as_deref(), Some("bin/other"));
         assert_eq!((find("tool", "p", true), find("./tool", "p", true)), (None, None));
+    }
+
+    #[test]
+    fn a_link_of_rustup_is_no_program_without_its_component() {
+        let folder = Folder::new(&["bin/rustup", "bin/own", ".rustup/toolchains/stable/bin/cargo"]);
+        let home = folder.folder.path();
+        fs::hard_link(home.join("bin/rustup"), home.join("bin/cargo")).unwrap();
+        std::os::unix::fs::symlink("rustup", home.join("bin/rust-analyzer")).unwrap();
+        let path = home.join("bin");
+        let find = |command: &str, home: &Path| {
+            let search = ProgramSearch { path: Some(path.as_os_str()), cwd: home, home, trusted: None };
+            search.find(command, home).is_some()
+        };
+        assert!(find("own", home) && find("cargo", home) && !find("rust-analyzer", home));
+        assert!(find("rust-analyzer", Path::new("/nowhere")), "its toolchains are elsewhere");
+        fs::hard_link(home.join("bin/own"), home.join(".rustup/toolchains/stable/bin/rust-analyzer"))
+            .unwrap();
+        assert!(find("rust-analyzer", home));
     }
 }

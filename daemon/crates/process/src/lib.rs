@@ -69,7 +69,7 @@ pub use session_shell::{SessionShell, ShellSession};
 pub use shell::{CleanedOutput, CleanedRun, LocalShell, RunningCommand, Shell, ShellFuture, ShellJob};
 pub use shell_path::resolve_shell;
 pub use shell_run::{ShellCommand, ShellError, ShellOutcome, ShellRun, StopCause};
-pub use shell_snapshot::ShellSnapshot;
+pub use shell_snapshot::{ShellSnapshot, sweep_shell_snapshots};
 pub use streams::{InputPipe, OutputPipe};
 pub use tail::{FullOutput, OutputTail};
 pub use terminal::TerminalSize;

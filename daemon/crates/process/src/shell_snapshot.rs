@@ -6,14 +6,17 @@
 use std::{
     ffi::OsString,
     fmt::Write as _,
+    fs::{self, File},
     io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use agentd_sandbox::SandboxPolicy;
-use tempfile::TempPath;
+use rustix::fs::{Mode, OFlags};
+use tempfile::NamedTempFile;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -54,7 +57,7 @@ const LEFT_OUT: [&str; 3] = ["login_shell", "restricted_shell", "expand_aliases"
 
 /// What the shell of one session said. Cheap to clone; all clones are the same. The file goes with the last one.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SnapshotState(Arc<OnceCell<Result<TempPath, String>>>);
+pub(crate) struct SnapshotState(Arc<OnceCell<Result<NamedTempFile, String>>>);
 
 impl SnapshotState {
     /// Why there is none, where it was tried.
@@ -93,12 +96,12 @@ impl ShellSnapshot {
     pub(crate) async fn line(&self, shell: SnapshotShell<'_>) -> String {
         let taken = self.state.0.get_or_try_init(|| self.take(shell)).await;
         match taken {
-            Ok(Ok(path)) => source_line(path),
+            Ok(Ok(file)) => source_line(file.path()),
             Ok(Err(_)) | Err(NotTaken) => String::new(),
         }
     }
 
-    async fn take(&self, shell: SnapshotShell<'_>) -> Result<Result<TempPath, String>, NotTaken> {
+    async fn take(&self, shell: SnapshotShell<'_>) -> Result<Result<NamedTempFile, String>, NotTaken> {
         let made = match printed(shell).await {
             Ok(printed) => self.written(printed).await,
             Err(SnapshotFault::NotTaken) => return Err(NotTaken),
@@ -110,7 +113,7 @@ impl ShellSnapshot {
         }))
     }
 
-    async fn written(&self, printed: Vec<u8>) -> Result<TempPath, String> {
+    async fn written(&self, printed: Vec<u8>) -> Result<NamedTempFile, String> {
         let folder = self.folder.clone();
         let write = move || {
             let script = script(&printed).ok_or_else(|| {
@@ -204,11 +207,46 @@ fn after<'a>(text: &'a [u8], mark: &str) -> Option<(&'a [u8], &'a [u8])> {
     Some((&text[..at], &text[at + mark.len()..]))
 }
 
-/// Writes the file, which only the user can read. Blocks.
-fn write(folder: &Path, script: &[u8]) -> io::Result<TempPath> {
-    let mut file = tempfile::Builder::new().prefix("agentd-shell-").suffix(".bash").tempfile_in(folder)?;
+/// The name of a file: what is random stands between these.
+const NAME: (&str, &str) = ("agentd-shell-", ".bash");
+
+/// Writes the file, which only the user can read, and which is locked as long as it is open. Blocks.
+fn write(folder: &Path, script: &[u8]) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix(NAME.0).suffix(NAME.1).tempfile_in(folder)?;
+    file.as_file().lock()?;
     file.write_all(script)?;
-    Ok(file.into_temp_path())
+    Ok(file)
+}
+
+/// A file that was changed this long ago is locked, if a session uses it.
+const SURELY_LOCKED: Duration = Duration::from_secs(60);
+
+/// Removes the files in `folder` that a daemon of this user left when it was killed. Blocks.
+pub fn sweep_shell_snapshots(folder: &Path) {
+    // A folder that is not there has none.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_one =
+            entry.file_name().to_str().is_some_and(|it| it.starts_with(NAME.0) && it.ends_with(NAME.1));
+        if is_one
+            && is_left(&entry.path())
+            && let Err(error) = fs::remove_file(entry.path())
+        {
+            tracing::warn!(%error, path = %entry.path().display(), "cannot remove what a killed daemon left");
+        }
+    }
+}
+
+/// Whether it is a file of this user that nobody uses.
+fn is_left(path: &Path) -> bool {
+    let open = || {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        let about = file.metadata()?;
+        let is_ours = about.is_file() && about.uid() == rustix::process::geteuid().as_raw();
+        let age = about.modified()?.elapsed().unwrap_or_default();
+        Ok::<_, io::Error>(is_ours && age > SURELY_LOCKED && file.try_lock().is_ok())
+    };
+    open().unwrap_or(false)
 }
 
 /// The line that reads the file. What is wrong in it fails no command.
@@ -222,6 +260,8 @@ fn source_line(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     #[test]
@@ -247,10 +287,33 @@ mod tests {
     fn the_file_is_private_and_goes_with_its_path() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
-        let path = write(folder.path(), b"x").unwrap();
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        let kept = path.to_path_buf();
-        drop(path);
+        let file = write(folder.path(), b"x").unwrap();
+        assert_eq!(file.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let kept = file.path().to_path_buf();
+        drop(file);
         assert!(!kept.exists());
+    }
+
+    #[test]
+    fn what_a_killed_daemon_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let long_ago = SystemTime::now() - 2 * SURELY_LOCKED;
+        let left = |name: &str| {
+            let path = folder.path().join(name);
+            File::create(&path).unwrap().set_modified(long_ago).unwrap();
+            path
+        };
+        let old = left("agentd-shell-a1b2c3.bash");
+        let kept = [left("agentd-shell-x.log"), left("other.bash")];
+        let used = write(folder.path(), b"x").unwrap();
+        used.as_file().set_modified(long_ago).unwrap();
+        let new = folder.path().join("agentd-shell-new.bash");
+        File::create(&new).unwrap();
+        let link = folder.path().join("agentd-shell-link.bash");
+        std::os::unix::fs::symlink(&kept[1], &link).unwrap();
+        sweep_shell_snapshots(folder.path());
+        assert!(!old.exists());
+        assert!(kept.iter().chain([&new, &link]).all(|path| path.exists()) && used.path().exists());
+        sweep_shell_snapshots(&folder.path().join("none"));
     }
 }
