@@ -16,7 +16,7 @@ use super::client_stream::ClientStream;
 /// A batch stands alone when the one before it came longer ago than this.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The stream of a client, for whoever has a batch while the task that writes has none.
+/// The stream of a client, for a task that has a batch while the one that writes has none.
 pub(super) struct DirectWrites {
     stream: Arc<ClientStream>,
     unwritten: UnwrittenBatches,
