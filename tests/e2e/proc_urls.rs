@@ -1,5 +1,7 @@
 //! `proc://` in `read` and `write`: the state of jobs, their input, their end, and who may.
 
+use std::cell::Cell;
+
 use agentd_e2e::{Daemon, MockServer, Reply, processes, sse};
 use serde_json::{Value, json};
 
@@ -110,7 +112,13 @@ fn plan_mode_lets_look_and_nothing_else() {
     let watched = processes::watch(&pids(&mut daemon, "bg-1", 1));
     daemon.done(json!({"type": "set_mode", "mode": "plan"}));
     daemon.send(&json!({"type": "prompt", "message": "Look."}));
-    daemon.until("the wait", |event| event["type"] == "tool_execution_start" && event["toolCallId"] == "c5");
+    // The calls work side by side.
+    let (looked, waits) = (Cell::new(false), Cell::new(false));
+    daemon.until("the end of the look, and the wait", |event| {
+        looked.set(looked.get() || (event["type"] == "tool_execution_end" && event["toolCallId"] == "c4"));
+        waits.set(waits.get() || (event["type"] == "tool_execution_start" && event["toolCallId"] == "c5"));
+        looked.get() && waits.get()
+    });
     assert!(watched.all_alive());
     daemon.done(json!({"type": "kill_job", "jobId": "bg-1"}));
     let said = results(&daemon.settled());

@@ -200,7 +200,15 @@ impl<'a> NeighbourLock<'a> {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             ours.set_note(&now.as_nanos().to_string())?;
             match DirBuilder::new().mode(0o700).create(&lock) {
-                Ok(()) => return Ok(Self { path: lock, ours }),
+                Ok(()) => {
+                    // However long this process was kept from making it: the note says when it was made.
+                    let held = Self { path: lock, ours };
+                    if let Ok(made) = time_of(&held.path) {
+                        let made = made.duration_since(UNIX_EPOCH).unwrap_or_default();
+                        ours.set_note(&made.as_nanos().to_string())?;
+                    }
+                    return Ok(held);
+                }
                 Err(error) => {
                     ours.set_note("")?;
                     if error.kind() != ErrorKind::AlreadyExists {
@@ -242,8 +250,11 @@ impl Drop for NeighbourLock<'_> {
 
 /// Returns whether the lock was made when that was noted.
 fn is_of(lock: &Path, noted: SystemTime) -> bool {
-    let made = fs::symlink_metadata(lock).and_then(|about| about.modified());
-    made.is_ok_and(|made| made >= noted - NOTED && made <= noted + NOTED)
+    time_of(lock).is_ok_and(|made| made >= noted - NOTED && made <= noted + NOTED)
+}
+
+fn time_of(lock: &Path) -> io::Result<SystemTime> {
+    fs::symlink_metadata(lock)?.modified()
 }
 
 fn is_stale(lock: &Path) -> io::Result<bool> {
@@ -331,6 +342,9 @@ mod neighbour_lock_tests {
         let ours = private_file::lock(&lock).unwrap();
         // A kill leaves the folder and the note.
         std::mem::forget(NeighbourLock::take(&file, &ours, Instant::now()).unwrap());
+        let made = time_of(&folder.path().join("auth.json.lock")).unwrap();
+        let made = made.duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        assert_eq!(ours.note().unwrap(), made.to_string(), "and not when it was about to be made");
         drop(ours);
         let ours = private_file::lock(&lock).unwrap();
         drop(NeighbourLock::take(&file, &ours, Instant::now()).unwrap());

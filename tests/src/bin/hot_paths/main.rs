@@ -16,10 +16,17 @@ mod record;
 use std::{
     env,
     io::{self, Write},
+    iter,
+    num::NonZero,
     process::{Command, ExitCode, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
 };
 
-use paths::PATHS;
+use paths::{HotPath, PATHS};
 use record::Record;
 
 /// The exit code where nothing can be said, as in other programs of this repository.
@@ -57,8 +64,9 @@ fn main() -> ExitCode {
         counted.instructions.clone_from(&known.instructions);
     }
     let mut grown = Vec::new();
-    for path in PATHS.iter().filter(|path| names.is_empty() || names.contains(&path.name)) {
-        let now = path.instructions();
+    let wanted: Vec<&HotPath> =
+        PATHS.iter().filter(|path| names.is_empty() || names.contains(&path.name)).collect();
+    for (path, now) in wanted.iter().copied().zip(count_all(&wanted)) {
         let before = known.instructions.get(path.name).copied();
         let change = before.map(|before| now as f64 / before as f64 - 1.0);
         let shown = change.map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0));
@@ -84,6 +92,23 @@ fn main() -> ExitCode {
         ));
     }
     if grown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The instructions of each path, counted side by side: each takes one processor for most of its time.
+fn count_all(paths: &[&HotPath]) -> Vec<u64> {
+    let next = AtomicUsize::new(0);
+    let counts: Vec<OnceLock<u64>> = paths.iter().map(|_| OnceLock::new()).collect();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(|| {
+                let places = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+                for at in places.take_while(|at| *at < paths.len()) {
+                    counts[at].get_or_init(|| paths[at].instructions());
+                }
+            });
+        }
+    });
+    counts.into_iter().map(|count| count.into_inner().expect("a count of each path")).collect()
 }
 
 fn say(text: &str) {
