@@ -22,6 +22,7 @@ mod moves;
 mod open_requests;
 mod open_session;
 mod options;
+mod output_lines;
 mod provided_tools;
 mod read_loop;
 mod session_commands;

@@ -6,7 +6,7 @@
 use std::{
     ffi::OsString,
     fmt::Write as _,
-    fs::{self, File},
+    fs,
     io::{self, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -15,12 +15,12 @@ use std::{
 };
 
 use agentd_sandbox::SandboxPolicy;
-use rustix::fs::{Mode, OFlags};
 use tempfile::NamedTempFile;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    artifacts::OUTPUT,
     command::CommandStreams,
     group::ProcessGroup,
     shell_run::{ShellCommand, ShellError, ShellRun, StopCause},
@@ -238,15 +238,10 @@ pub fn sweep_shell_snapshots(folder: &Path) {
 
 /// Whether it is a file of this user that nobody uses.
 fn is_left(path: &Path) -> bool {
-    let open = || {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        let about = file.metadata()?;
-        let is_ours = about.is_file() && about.uid() == rustix::process::geteuid().as_raw();
-        let age = about.modified()?.elapsed().unwrap_or_default();
-        Ok::<_, io::Error>(is_ours && age > SURELY_LOCKED && file.try_lock().is_ok())
-    };
-    open().unwrap_or(false)
+    let Ok(file) = OUTPUT.open(path) else { return false };
+    let Ok(about) = file.metadata() else { return false };
+    let age = about.modified().ok().and_then(|changed| changed.elapsed().ok()).unwrap_or_default();
+    about.uid() == rustix::process::geteuid().as_raw() && age > SURELY_LOCKED && file.try_lock().is_ok()
 }
 
 /// The line that reads the file. What is wrong in it fails no command.
@@ -260,7 +255,7 @@ fn source_line(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
+    use std::{fs::File, time::SystemTime};
 
     use super::*;
 
