@@ -95,7 +95,9 @@ fn a_blocking_agent_is_waited_for_while_others_go_on() {
             Reply::stream(sse::answer("Done."))
         }
     });
-    let home = home(&model, json!({"task": {"enabled": true, "background": true}}));
+    // The end of the other may come when the run is over already.
+    let settings = json!({"task": {"enabled": true, "background": true, "wakeUp": true}});
+    let home = home(&model, settings);
     home.write(
         ".agentd/agents/quick.md",
         "---\nname: quick\ndescription: Looks quickly\nblocking: true\n---\nYou look.\n",
